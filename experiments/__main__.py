@@ -30,7 +30,7 @@ app = typer.Typer(
 
 @app.command()
 def stamps() -> None:
-    """Write what every result consists of below build/stamps; changed stamps make stages run again."""
+    """Write the stamp of every result into build/stamps; stages with changed stamps run again."""
     from experiments.stamps import write_stamps
 
     typer.echo(f"stamps: {len(write_stamps())} changed")
@@ -164,8 +164,8 @@ def reproduce(
     """Fetch the data, run the whole pipeline and print the path of the report.
 
     Without TPC-H, the run uses the embedded workload. With --check it also says which tables and figures equal the kept
-    ones and by how much others differ, and exits 1 if a table differs that may not; timings and what TensorFlow trains
-    may.
+    ones and by how much others differ. It exits with 1 if a table differs; timings and results of TensorFlow's training
+    may differ.
     """
     from experiments.params import checkout, run_folder
     from experiments.report import reproduce as run_pipeline

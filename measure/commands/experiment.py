@@ -35,7 +35,7 @@ def experiment(
         ),
     ] = None,
     *,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where runs, logs and tables go; resumed if it exists.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of runs, logs and tables; resumed if present.")],
     scale: Annotated[float, typer.Option(metavar="S", help="TPC-H scale factor.")] = 0.5,
     executors: Annotated[int, typer.Option(metavar="N", min=1, help="One-core executors.")] = 4,
     queries: Annotated[int, typer.Option(metavar="N", help="Queries of a batch, all submitted at once.")] = 12,
@@ -46,12 +46,12 @@ def experiment(
     ] = True,
     rounds_per_start: Annotated[int, typer.Option(metavar="N", help="Rounds before Spark is started anew.")] = 4,
     warmups: Annotated[int, typer.Option(metavar="N", help="Times each query runs before a measured batch.")] = 2,
-    attempts: Annotated[int, typer.Option(metavar="N", help="How often a contended run is tried in all.")] = 3,
+    attempts: Annotated[int, typer.Option(metavar="N", help="Attempts per contended run.")] = 3,
     wait_limit: Annotated[
-        float, typer.Option(metavar="SHARE", help="Most time that Spark's threads may wait for a core.")
+        float, typer.Option(metavar="SHARE", help="Largest share of time that Spark's threads may wait for a core.")
     ] = 0.65,
     foreign_limit: Annotated[
-        float, typer.Option(metavar="SHARE", help="Most of the cores that other processes may take.")
+        float, typer.Option(metavar="SHARE", help="Largest share of the cores that other processes may take.")
     ] = 0.15,
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Generated tables.", show_default="the platform's cache")

@@ -47,11 +47,12 @@ def register(group: typer.Typer) -> None:
 
 def profile(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Gets event logs, runs.csv and profile.parquet; continued if it exists.")
+        Path,
+        typer.Option(metavar="DIR", help="Folder of event logs, runs.csv, profile.parquet; continued if present."),
     ],
     scale: Annotated[str, typer.Option(metavar="SF...", help="TPC-H scale factors.")] = "1",
     executors: Annotated[str, typer.Option(metavar="N...", help="Numbers of one-core executors.")] = "1 2 3 4",
-    repetitions: Annotated[int, typer.Option(metavar="N", help="Of everything.")] = 3,
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Repetitions of every measurement.")] = 3,
     fresh_at: Annotated[
         str | None,
         typer.Option(
@@ -162,17 +163,17 @@ def _summarize(runs: list[AloneRun]) -> None:
 
 
 def model(
-    measured: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `decima spark profile` wrote.")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the three files go.")],
+    measured: Annotated[Path, typer.Argument(metavar="FOLDER", help="Output folder of `decima spark profile`.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the three files.")],
     note: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=TEXT", help="What to say of the measurement, as in machine=...", show_default=False),
+        typer.Option(metavar="KEY=TEXT", help="Note about the measurement, such as machine=...", show_default=False),
     ] = None,
     most_durations: Annotated[
         int, typer.Option(metavar="N", min=1, help="Durations to keep per stage, level and wave, as quantiles.")
     ] = DURATIONS_OF_MODEL,
 ) -> None:
-    """Make the measured workload of logs, fit the scaling model to it, and extrapolate."""
+    """Make the measured workload from logs, fit the scaling model to it, and extrapolate."""
     from measure.workloads import write_workloads
 
     check_folder(out)

@@ -19,11 +19,11 @@ def register(group: typer.Typer) -> None:
 
 def validate(
     *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where logs and tables go; continued if it exists.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for logs and tables; continued if it exists.")],
     scale: Annotated[float, typer.Option(metavar="SF", help="TPC-H scale factor.")] = 0.25,
     executors: Annotated[int, typer.Option(metavar="N", min=1, help="One-core executors of the cluster.")] = 4,
     repetitions: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Of everything; each is foretold from the others.")
+        int, typer.Option(metavar="N", min=2, help="Repetitions of all runs; each is predicted from the others.")
     ] = 3,
     alone: Annotated[
         bool, typer.Option("--alone/--mix-only", help="Measure the queries alone on new and on other executors, too.")

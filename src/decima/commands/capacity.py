@@ -54,9 +54,9 @@ def capacity(
         typer.Option(metavar="SCHEDULER", help="May be given several times.", show_default="fifo, fair"),
     ] = None,
     load: Annotated[
-        str, typer.Option(metavar="X+X", help="Factors on how often queries arrive; the largest one counts.")
+        str, typer.Option(metavar="X+X", help="Factors on the arrival rate of queries; the largest one decides.")
     ] = "1",
-    draws: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Runs of every point.")] = 20,
+    draws: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Runs per point.")] = 20,
     target: Annotated[
         str | None, typer.Option(metavar="NAME<TIME", help="Bound on run, mean, p50 or p95, such as 'p95<60s'.")
     ] = None,

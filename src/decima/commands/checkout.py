@@ -24,9 +24,9 @@ PIPELINE = {
 }
 MEASURING = {
     "experiment": "Compare schedulers on batches of queries on a real Spark.",
-    "model": "Make workloads of measured runs.",
+    "model": "Make workloads from measured runs.",
     "profile": "Measure TPC-H queries on a real Spark.",
-    "slim": "Make event logs of measured queries small.",
+    "slim": "Shrink event logs of measured queries.",
     "validate": "Compare recorded runs with the simulator.",
 }
 

@@ -75,7 +75,7 @@ def compare(
         typer.Argument(
             metavar="SCHEDULER",
             help="Names, with presets or parameters (weighted_fair:paper; decima:greedy=false), or tuned .json files; "
-            "all where it may be omitted.",
+            "all schedulers where it may be omitted.",
             show_default=False,
         ),
     ],
@@ -85,7 +85,7 @@ def compare(
         int, typer.Option(metavar="N", min=1, max=options.MOST, help="Runs of every scheduler, a workload for each.")
     ] = 20,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="First seed; of the jobs of a file, only durations differ.")
+        int, typer.Option(metavar="N", min=0, help="First seed; with jobs from a file, seeds change only durations.")
     ] = 0,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Scheduler to compare with.", show_default="the first")

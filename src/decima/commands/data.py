@@ -42,7 +42,7 @@ def fetch(data_set: DataSet, force: Force = False) -> None:
 
 @app.command()
 def prepare(data_set: DataSet) -> None:
-    """Prepare one file of profiles of a data set before its first use."""
+    """Prepare the file of profiles of a data set before its first use."""
     from decima.workload import prepare_tpch
     from decima.workload.tpch import profiles as tpch
 
@@ -53,7 +53,7 @@ def prepare(data_set: DataSet) -> None:
 
 @app.command()
 def status() -> None:
-    """Show where data is looked for and which data sets are complete."""
+    """Show the folders that are searched and which data sets are complete."""
     from decima.core import config
     from decima.workload.tpch import profiles as tpch
     from decima.workload.tpch import raw as tpch_raw

@@ -1,4 +1,4 @@
-"""Command `decima doctor`: versions, data, caches and Java, and what is missing for what."""
+"""Command `decima doctor`: check of the installation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def register(root: typer.Typer) -> None:
 
 
 def doctor() -> None:
-    """Show versions, data, caches, cores and Java, and what is missing for what.
+    """Check the installation: versions, data, caches, cores, Java, missing parts.
 
     Exits with 2 if what every command needs is missing or broken, with 0 if only a part cannot be used.
     """

@@ -56,7 +56,7 @@ def from_spark(
         typer.Option("--named-only", help="Only queries named by a decima property or a job description."),
     ] = False,
 ) -> None:
-    """Make job profiles of Spark event logs.
+    """Make job profiles from Spark event logs.
 
     The command writes three tables beside FILE: FILE.sizes.csv (bytes read and written per stage), FILE.runs.csv (runs
     of each query) and FILE.report.csv (what was skipped and why).

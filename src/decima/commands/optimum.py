@@ -49,7 +49,7 @@ def bound(
         ),
     ] = False,
     fluid: Annotated[
-        bool, typer.Option("--fluid", help="Add a fluid estimate of the optimum, mean durations; it is no bound.")
+        bool, typer.Option("--fluid", help="Add a fluid estimate of the optimum for mean durations; it is not a bound.")
     ] = False,
     cluster: options.SystemOptions,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
@@ -67,22 +67,20 @@ def bound(
     from decima.systems.spark.optimum.schedule_search import search_schedule
 
     if delays and budget == 0:
-        raise ConfigError("--delays goes on from a search, which --budget 0 leaves out; expected a budget above 0")
+        raise ConfigError("--delays continues a search, but --budget 0 runs none; expected a budget above 0")
     spec = cluster.spec()
     check_output(out, *TABLES, inputs=(spec.path,))
     settings = cluster.settings()
     seeds = range(seed, seed + instances)
     workloads = spec.workloads(seeds)
     together = {"workers": workers, "backend": backend}
-    with options.opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as heuristics:
-        scores = score_matrix(
-            workloads, list(heuristics.values()), settings, seeds=seeds, progress="heuristics", **together
-        )
+    with options.opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as built:
+        scores = score_matrix(workloads, list(built.values()), settings, seeds=seeds, progress="heuristics", **together)
     # The search steers capped_srw; it begins with the parameters that this has here.
-    start = next((scheduler.values for scheduler in heuristics.values() if scheduler.name == "capped_srw"), None)
+    start = next((scheduler.values for scheduler in built.values() if scheduler.name == "capped_srw"), None)
     rows = []
     for instance, workload in enumerate(workloads):
-        values = dict(zip(heuristics, scores[:, instance].tolist(), strict=True))
+        values = dict(zip(built, scores[:, instance].tolist(), strict=True))
         if budget > 0:
             label = f"search, instance {instance + 1} of {instances}"
             searched = search_schedule(

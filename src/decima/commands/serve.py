@@ -68,10 +68,10 @@ def serve(
             metavar="FILE",
             callback=_configure,
             is_eager=True,
-            help="TOML file with options; the environment (DECIMA_SERVE_PORT) and the command line go before it.",
+            help="TOML file with options; environment (DECIMA_SERVE_PORT) and command line take precedence.",
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Check all options, make the schedulers, and end.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check all options, make the schedulers, and exit.")] = False,
     scheduler: options.SchedulerText = "fair",
     also: Annotated[
         list[str] | None,
@@ -94,7 +94,7 @@ def serve(
     ] = None,
     processes: Annotated[
         int,
-        typer.Option(metavar="N", min=1, max=64, help="Processes that share the port; limits are those of each."),
+        typer.Option(metavar="N", min=1, max=64, help="Processes that share the port; limits apply to each of them."),
     ] = 1,
     profiles: Annotated[
         str | None,
@@ -113,22 +113,24 @@ def serve(
         bool, typer.Option("--live", help="Show sessions and decisions at /live of the metrics port, behind the token.")
     ] = False,
     log_level: Annotated[
-        str, typer.Option(metavar="|".join(LEVELS), help="Least that is logged on stderr.")
+        str, typer.Option(metavar="|".join(LEVELS), help="Lowest level to log on stderr.")
     ] = "warning",
-    log_format: Annotated[str, typer.Option(metavar="|".join(FORMS), help="Form of a line of the log.")] = "text",
-    max_sessions: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Most open sessions.")] = 2048,
+    log_format: Annotated[str, typer.Option(metavar="|".join(FORMS), help="Format of the log's lines.")] = "text",
+    max_sessions: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100_000, help="Maximum number of open sessions.")
+    ] = 2048,
     max_executors: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Most executors of all sessions together.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of executors of all sessions together.")
     ] = 1_000_000,
     max_stages: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Most stages of all sessions together.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of stages of all sessions together.")
     ] = 500_000,
     max_memory_mb: Annotated[
-        float, typer.Option(metavar="MB", help="Most memory for the clusters and jobs of all sessions together.")
+        float, typer.Option(metavar="MB", help="Maximum memory for the clusters and jobs of all sessions together.")
     ] = 2048.0,
     lease_s: Annotated[float, typer.Option(metavar="S", help="Forget a session that is unused for this long.")] = 600.0,
     first_lease_s: Annotated[
-        float, typer.Option(metavar="S", help="The same before its first decision, while the service is half full.")
+        float, typer.Option(metavar="S", help="The same before the first decision, while the service is half full.")
     ] = 15.0,
 ) -> None:
     """Serve a scheduler to clients: Spark through the plugin, or simulated clusters."""

@@ -179,9 +179,9 @@ Jobs = Annotated[
     str,
     typer.Argument(
         metavar="JOBS",
-        help="What sequences are drawn from: a source (tpch:n=20; embedded:n=200,interarrival_s=20-45); for unequal "
+        help="Source of the training sequences (tpch:n=20; embedded:n=200,interarrival_s=20-45); for unequal "
         "executors lachesis-batch or lachesis-stream (lachesis-batch:jobs=5-100,ccr=0.3-10); for the cloud sources "
-        "with ; between (generated;redrawn:trace=burst).",
+        "separated by ; (generated;redrawn:trace=burst).",
     ),
 ]
 Architecture = Annotated[

@@ -97,7 +97,7 @@ def check(
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
 ) -> None:
-    """Check a schedule on unequal executors; exit code 2 and the first violation."""
+    """Check a schedule on unequal executors; print the first violation and exit with 2."""
     from decima.systems.unequal import load_schedule, validate
 
     instance = cluster.instance(seed)
@@ -197,10 +197,10 @@ def alibaba(
         typer.Option(metavar="train|test|all", help="Jobs of the first half of the time, of the second half, or all."),
     ] = "all",
     fraction: Annotated[
-        float, typer.Option(metavar="F", help="Part of the jobs to keep; use the same part of the executors.")
+        float, typer.Option(metavar="F", help="Share of the jobs to keep; use the same share of the executors.")
     ] = 1.0,
     seed: options.Seed = 0,
-    n: Annotated[int | None, typer.Option(metavar="N", help="Only the first jobs.", show_default="all")] = None,
+    n: Annotated[int | None, typer.Option(metavar="N", help="Keep only the first N jobs.", show_default="all")] = None,
     raw: Annotated[
         Path | None,
         typer.Option(
@@ -213,10 +213,12 @@ def alibaba(
         float | None, typer.Option(metavar="S", help="Begin to read the raw files at this time.", show_default="203040")
     ] = None,
     length_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Read so much time of the raw files.", show_default="3600")
+        float | None,
+        typer.Option(metavar="S", help="Length of the part to read from the raw files.", show_default="3600"),
     ] = None,
     like: Annotated[
-        int | None, typer.Option(metavar="JOBS", help="Generate so many jobs like those of the trace; needs no data.")
+        int | None,
+        typer.Option(metavar="JOBS", help="Generate this many jobs similar to those of the trace; needs no data."),
     ] = None,
     mix: Annotated[
         str | None,

@@ -304,7 +304,7 @@ class Record:
         field = self.layout.arrays.get(name)
         if field is None or field.storage != GIVEN:
             known = ", ".join(field.name for field in self.layout.arrays.values() if field.storage == GIVEN)
-            raise RecordError(f"{self.layout.name} has no array {name!r} to be given; it has: {known}")
+            raise RecordError(f"{self.layout.name} has no input array {name!r}; it has: {known}")
         try:
             array = np.asarray(values)
         except ValueError as error:
@@ -346,7 +346,7 @@ class Record:
             if name not in self.given:
                 field = self.layout.arrays[name]
                 raise RecordError(
-                    f"{reader} reads the array {name}, which was not given; expected {self._length(field)} of "
+                    f"{reader} reads the array {name}, which is not set; expected {self._length(field)} of "
                     f"{field.dtype}, one per {field.extent} ({field.doc})"
                 )
 

@@ -238,7 +238,7 @@ class SchedulerEntry:
 
     @classmethod
     def adopted(cls, name: str, item: Any, *methods: str) -> SchedulerEntry:
-        """Entry of an object from outside: a scheduler, or what makes one.
+        """Entry of an object from outside: a scheduler, or a function that makes one.
 
         Args:
             name: What texts call it.
@@ -252,7 +252,9 @@ class SchedulerEntry:
             return SchedulerEntry(name, lambda: item, description=(type(item).__doc__ or "").strip().split("\n")[0])
         if not callable(item):
             expected = " or ".join(f"{method}(...)" for method in methods)
-            raise ConfigError(f"{name} is {item!r:.60}; expected a scheduler with {expected}, or what makes one")
+            raise ConfigError(
+                f"{name} is {item!r:.60}; expected a scheduler with {expected}, or a function that makes one"
+            )
         return SchedulerEntry(name, item, options_of(item))
 
     @property

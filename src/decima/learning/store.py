@@ -77,7 +77,7 @@ def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np
         raise PolicyError(str(error)) from error
     _require_finite(parts, weights_path)
     if taken := sorted(set(card) & set(_CARD_KEYS)):
-        raise PolicyError(f"the card of a policy has {', '.join(taken)} of its own, leave it out")
+        raise PolicyError(f"save_policy writes {', '.join(taken)} into the card itself; leave it out")
     entries = {
         "format": FORMAT,
         "name": _name(weights_path),

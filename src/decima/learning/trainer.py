@@ -244,7 +244,7 @@ class Trainer:
             self.algorithm.restore(AlgorithmState(arrays, stored.counters.pop("algorithm")))
         except (LookupError, TypeError, ValueError, TrainingError) as error:
             raise CheckpointError(
-                f"cannot resume {self.folder}: the checkpoint's state is not of the kind this release keeps ({error!r})"
+                f"cannot resume {self.folder}: its checkpoint does not have this release's format ({error!r})"
             ) from error
         if stored.counters.keys() != self._counters.keys() or stored.counters["iteration"] != len(stored.curve):
             raise CheckpointError(

@@ -145,14 +145,11 @@ def change_panels(table: pandas.DataFrame, across: str, figure: style.Figure) ->
     for ccr, axes in _panels(table, "ccr", figure, 5):
         part = table[table["ccr"] == ccr]
         for name in style.display_order(part["scheduler"]):
-            points = part[part["scheduler"] == name]
+            one = part[part["scheduler"] == name]
             mark = style.scheduler_style(name)
-            bars = [
-                (points["change_percent"] - points["low"]).to_numpy(),
-                (points["high"] - points["change_percent"]).to_numpy(),
-            ]
+            bars = [(one["change_percent"] - one["low"]).to_numpy(), (one["high"] - one["change_percent"]).to_numpy()]
             axes.errorbar(
-                points[across], points["change_percent"], yerr=bars, marker=mark.marker, markersize=3.0, linewidth=1.0,
+                one[across], one["change_percent"], yerr=bars, marker=mark.marker, markersize=3.0, linewidth=1.0,
                 **mark.line(),
             )  # fmt: skip
         axes.axhline(0.0, color=style.GREY, linewidth=0.6)

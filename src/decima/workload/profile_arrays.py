@@ -38,7 +38,7 @@ def write_arrays(profiles: Iterable[JobProfile], path: str | os.PathLike, metada
     for profile in profiles:
         check_writable(profile)
         if any((stage.memory, stage.cpu, stage.data_mb) != (None, 1.0, None) for stage in profile.stages):
-            raise WorkloadError(f"profile {profile.name!r} has requests or sizes; such files have no place for them")
+            raise WorkloadError(f"profile {profile.name!r} has requests or sizes; such files cannot hold them")
     lists = [
         values for profile in profiles for stage in profile.stages for wave in WAVES for values in getattr(stage, wave)
     ]

@@ -113,8 +113,8 @@ def test_damaged_parquet(tmp_path):
         (["--set", "moving_delay_ms=1"], "--set moving_delay_ms=1: expected a key that begins with settings."),
         (["--set", "settings.moving_delay=1"], "settings.moving_delay is unknown; did you mean 'moving_delay_ms'"),
         (["--set", "settings.keep_warm=maybe"], "--set settings.keep_warm is 'maybe'; expected true or false"),
-        (["--set", "settings.executors=3"], "this has an option of its own, --executors"),
-        (["--set", "settings.classes=1:3"], "this has an option of its own, --classes"),
+        (["--set", "settings.executors=3"], "use the option --executors instead"),
+        (["--set", "settings.classes=1:3"], "use the option --classes instead"),
         (["--classes", ""], "'' is no class of executors; expected MEMORY:EXECUTORS"),
         (["--classes", "0.5:2,0.5:3"], "class 0.5 is given twice"),
         (["--classes", "0.5:0"], "class 0.5: executors must be a whole number of at least 1, got 0"),
@@ -310,7 +310,7 @@ def test_a_module_that_is_not_installed(monkeypatch):
         raise ModuleNotFoundError("No module named 'papermill'", name="papermill")
 
     monkeypatch.setattr(params, "resolve_run", need)
-    assert refuse("report") == "papermill is not installed; 'decima doctor' says what is missing for what"
+    assert refuse("report") == "papermill is not installed; 'decima doctor' lists missing parts and what needs them"
 
 
 def test_a_trace_that_cannot_be_read(tmp_path, folder):

@@ -63,7 +63,7 @@ def test_jobs_without_gaps_for_a_policy_that_is_told_the_gap(jobs, tmp_path):
     architecture = Architecture.paper(interarrival_hint=True)
     told = save_policy(tmp_path / "told", architecture, architecture.initial_weights(0), {"greedy": True})
     sentence = refuse("simulate", "--jobs", "embedded:n=2", "--scheduler", f"decima:{told}", "--executors", 3)
-    assert "told the mean gap between arrivals, and these jobs have none" in sentence
+    assert "needs the mean gap between arrivals, and these jobs have none" in sentence
     succeed("simulate", "--jobs", "embedded:n=2,interarrival_s=9", "--scheduler", f"decima:{told}", "--executors", 3)
 
 

@@ -164,7 +164,7 @@ def test_a_block_of_parameters_says_its_system():
         ([BATCH, "--set", "architecture.limits=none"], "architecture.limits is unknown; did you mean 'limit'?"),
         ([BATCH, "--set", "architecture.limit=all"], "limit must be one of"),
         ([BATCH, "--set", "settings.keep_warmer=true"], "settings.keep_warmer is unknown; did you mean 'keep_warm'?"),
-        ([BATCH, "--set", "settings.mode=released"], "this has an option of its own, --mode"),
+        ([BATCH, "--set", "settings.mode=released"], "use the option --mode instead"),
         ([BATCH, "--set", "architecture.max_executors=5"], "the task has 6 executors, the architecture all"),
         ([f"{STREAM},interarrival_s=often"], "interarrival_s is 'often'; expected a number"),
         ([f"{STREAM},interarrival_s=-5"], "interarrival_s must be a number above 0"),

@@ -84,7 +84,7 @@ def test_buffers_keep_what_they_hold_when_they_grow():
         ("price", ["a", "b", "c"], "got type <U1"),
         ("price", [1j, 2j, 3j], "got type complex128; expected 3 of float64"),
         ("price", [[1.0], [2.0, 3.0], []], "got rows of different lengths"),
-        ("cost", [1.0, 2.0, 3.0], "the shop has no array 'cost' to be given; it has: price"),
+        ("cost", [1.0, 2.0, 3.0], "the shop has no input array 'cost'; it has: price"),
         ("stock", [1, 2, 3], "no array 'stock' to be given"),
         ("customers", [1], "no array 'customers' to be given"),
     ],
@@ -111,13 +111,13 @@ def test_arrays_that_are_not_copied_are_of_the_very_type():
 
 def test_arrays_that_a_rule_needs_must_have_been_given():
     shop = Record(SHOP, EXTENTS)
-    with pytest.raises(RecordError, match="the till reads the array price, which was not given; expected 3 of float64"):
+    with pytest.raises(RecordError, match="the till reads the array price, which is not set; expected 3 of float64"):
         shop.require(("price",), "the till")
     shop.bind("price", [1, 2, 3])
     shop.require(("price",), "the till")
     shop.release("price")
     assert shop.price.tolist() == [0.0, 0.0, 0.0]
-    with pytest.raises(RecordError, match="which was not given"):
+    with pytest.raises(RecordError, match="which is not set"):
         shop.require(("price",), "the till")
 
 

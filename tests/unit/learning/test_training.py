@@ -79,7 +79,7 @@ def test_changes_are_texts_values_or_groups():
         ({"jobs": "trickle"}, "unknown jobs 'trickle'"),
         ({"jobs": SPARK, "seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"jobs": SPARK, "set": {"lr_start": 1}}, "expected a key that begins with settings. or recipe."),
-        ({"jobs": SPARK, "set": {"settings.executors": 4}}, "this has an option of its own, --executors"),
+        ({"jobs": SPARK, "set": {"settings.executors": 4}}, "use the option --executors instead"),
         ({"jobs": SPARK, "recipe": "slow"}, "unknown recipe 'slow'"),
         ({"jobs": SPARK, "set": {"recipe.iterations": None}}, "nothing ends the training"),
     ],

@@ -47,7 +47,7 @@ Backend = Annotated[
     str | None,
     typer.Option(
         metavar="threads|processes|ray",
-        help="Kind of workers; no result depends on it.",
+        help="Type of workers; no result depends on it.",
         show_default="ray if RAY_ADDRESS is set, else threads",
     ),
 ]

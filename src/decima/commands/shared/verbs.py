@@ -181,7 +181,7 @@ class DecimaGroup(VerbGroup):
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == "decima":
                 raise
-            general = f"{error.name} is not installed; 'decima doctor' says what is missing for what"
+            general = f"{error.name} is not installed; 'decima doctor' lists missing parts and what needs them"
             _fail(advice(error.name) or general, BAD_INPUT)
         except MemoryError as error:
             _fail(f"not enough memory: {error or 'an allocation failed'}", BAD_INPUT)

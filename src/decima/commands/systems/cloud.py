@@ -163,8 +163,8 @@ class TrainOptions:
         {"jobs": "generated;generated:pattern=burst", "architecture": "shared"}
     )
 
-    vms: Annotated[str, typer.Option(metavar="VMS", help="Lists of VMs; several with ; between.")] = "table4"
-    betas: Annotated[str, typer.Option(metavar="X", help="Weights of cost, 0 to 1; several with ; between.")] = "1"
+    vms: Annotated[str, typer.Option(metavar="VMS", help="Lists of VMs, separated by ;.")] = "table4"
+    betas: Annotated[str, typer.Option(metavar="X", help="Weights of cost, 0 to 1, separated by ;.")] = "1"
     mode: Mode = "paper"
     reward: Annotated[
         str,
@@ -176,7 +176,7 @@ class TrainOptions:
             "--set",
             metavar="GROUP.KEY=VALUE",
             help="Change a field of rules, billing, recipe or architecture (recipe.lr_start=1e-3; "
-            "architecture.masked=true); may be given several times.",
+            "architecture.masked=true); may be repeated.",
         ),
     ] = None
 

@@ -38,7 +38,7 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="GROUP.KEY=VALUE",
-        help="Change a setting (settings.moving_delay_ms=0); may be given several times.",
+        help="Change a setting (settings.moving_delay_ms=0); may be repeated.",
     ),
 ]
 
@@ -218,7 +218,7 @@ class TrainOptions(ClusterOptions):
             "--set",
             metavar="GROUP.KEY=VALUE",
             help="Change a field of the settings, the recipe or the architecture (settings.moving_delay_ms=0, "
-            "recipe.lr_start=2e-3, architecture.limit=none); may be given several times.",
+            "recipe.lr_start=2e-3, architecture.limit=none); may be repeated.",
         ),
     ] = None
 

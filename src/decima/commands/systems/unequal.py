@@ -54,7 +54,7 @@ class Options:
         str | None,
         typer.Option(
             metavar="ccr=X|measured|own",
-            help="Data between stages, for jobs of stages; own: what a file says (data_mb).",
+            help="Data between stages, for jobs of stages; own: as in the file (data_mb).",
             show_default="own, or ccr=1",
         ),
     ] = None
@@ -176,7 +176,7 @@ class TrainOptions:
         typer.Option(
             "--set",
             metavar="GROUP.KEY=VALUE",
-            help="Change a field of the recipe or the architecture (recipe.lr_start=2e-3); may be given several times.",
+            help="Change a field of the recipe or the architecture (recipe.lr_start=2e-3); may be repeated.",
         ),
     ] = None
 

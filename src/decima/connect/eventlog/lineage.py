@@ -31,12 +31,12 @@ class MergedStage:
     num_tasks: int  # tasks as announced for the first of them
     parents: tuple[int, ...]  # positions of its parents in the list of merged stages
     operators: tuple[str, ...]  # names of the SQL operators or RDDs inside, sorted
-    output: str  # `shuffle` or `result`
+    role: str  # `shuffle` or `result`
 
 
 @dataclass
 class _Node:
-    output: str
+    role: str
     ran: list[int]
     record: StageRecord
     parents: set
@@ -45,12 +45,11 @@ class _Node:
 def merge_jobs(
     jobs: Sequence[JobRecord], stages: Mapping[int, StageRecord], ran: set[int], result_stages: set[int]
 ) -> list[MergedStage]:
-    """Merge the jobs of one query into its DAG, in a reproducible order.
+    """Merge the jobs of one query into its DAG, in an order free of ids and timing.
 
-    The order depends neither on ids nor on the timing of the run. The DAG holds the stages that ran; one that never
-    ran, as for a cached table, passes its parents on. Edges are the shuffles of the RDD lineage and, where the result
-    of a job goes back to the driver (broadcast tables, subqueries), inferred: such a job comes before the entry stages
-    of the next job submitted after its end.
+    The DAG holds the stages that ran; one that never ran, as for a cached table, passes its parents on. Edges
+    are the shuffles of the RDD lineage and, where the result of a job goes back to the driver (broadcast tables,
+    subqueries), inferred: such a job comes before the entry stages of the next job submitted after its end.
 
     Args:
         jobs: the jobs of the query that succeeded.
@@ -74,7 +73,7 @@ def merge_jobs(
             nodes[key].record.num_tasks,
             tuple(sorted(position[parent] for parent in edges[key])),
             nodes[key].record.operators,
-            nodes[key].output,
+            nodes[key].role,
         )
         for key in order
     ]
@@ -92,10 +91,10 @@ def _identify(jobs, stages, ran, result_stages):
             if stage_id in key_of_id:  # without adaptive execution, a later job names the same stage
                 continue
             record = stages[stage_id]
-            output = RESULT if stage_id in result_stages else SHUFFLE
-            base = ("rdd", record.rdd_id, output) if record.rdd_id is not None else ("stage", stage_id, output)
+            role = RESULT if stage_id in result_stages else SHUFFLE
+            base = ("rdd", record.rdd_id, role) if record.rdd_id is not None else ("stage", stage_id, role)
             key = (*base, seen[base])
-            if output == RESULT:  # a second action on one RDD runs its result stage anew
+            if role == RESULT:  # a second action on one RDD runs its result stage anew
                 while key in nodes:
                     seen[base] += 1
                     key = (*base, seen[base])
@@ -103,7 +102,7 @@ def _identify(jobs, stages, ran, result_stages):
             key_of_id[stage_id] = key
             node = nodes.get(key)
             if node is None:
-                node = nodes[key] = _Node(output, [], record, set())
+                node = nodes[key] = _Node(role, [], record, set())
             if stage_id in ran:
                 if not node.ran:
                     node.record = record
@@ -160,8 +159,7 @@ def _canonical_order(edges: dict[tuple, set], nodes: dict[tuple, _Node]) -> list
         for parent in parents:
             children[parent].add(key)
     label = {
-        key: _digest(nodes[key].output, *(_NUMBER.sub("", name) for name in nodes[key].record.operators))
-        for key in edges
+        key: _digest(nodes[key].role, *(_NUMBER.sub("", name) for name in nodes[key].record.operators)) for key in edges
     }
     for _ in range(min(len(edges), _ROUNDS)):
         refined = {

@@ -255,7 +255,7 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
             rows.append({
                 "query": run.query, "name": run.name, "stage": index, "num_tasks": stage.num_tasks,
                 "tasks_seen": span["tasks_seen"] if span else 0, "parents": stage.parents,
-                "spark_stage_ids": stage.stage_ids, "kind": stage.output, "operators": ", ".join(stage.operators),
+                "spark_stage_ids": stage.stage_ids, "kind": stage.role, "operators": ", ".join(stage.operators),
                 "first_launch_ms": float(span["launch"]) if span else np.nan,
                 "last_finish_ms": float(span["finish"]) if span else np.nan,
                 **(sums.get((number, index)) or dict.fromkeys(SIZES, 0.0)),

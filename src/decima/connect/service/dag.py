@@ -1,7 +1,6 @@
 """Graphs of jobs as flat arrays, with properties computed in linear time.
 
-Times are linear in stages and edges: clients send graphs of thousands of stages, and everything here is one compiled
-pass over the edges.
+Clients send graphs of thousands of stages; everything here is one compiled pass over stages and edges.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def outcome(work: Callable[[], Any]) -> Future:
 
 
 class Pace:
-    """Scheduler of steps on one event loop: quick ones at once, others sliced."""
+    """Runner of steps on one event loop: quick ones at once, others in slices."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="decima-decision")

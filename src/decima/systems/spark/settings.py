@@ -101,11 +101,10 @@ class Settings:
     level_rule: str = "interpolate"
     # The action's limit is the parallelism of the job (§5.2) instead of a number of offered executors.
     job_limit: bool = True
-    # Idle executors are called up, that is offered again, whenever a stage becomes runnable or a job ends, and
-    # executors that find their destination drained are offered instead of being sent elsewhere by a fixed rule.
-    # Executors that wait for a stage of their own job are reserved: they are offered when a stage of that job becomes
-    # runnable. When every stage of the frontier was chosen and executors are left, the stages that can use more may be
-    # chosen again.
+    # Re-offer idle executors when a stage becomes runnable or a job ends. Executors whose target stage has no task
+    # left are offered, too, instead of being sent elsewhere by a fixed rule. Executors that wait for a stage of their
+    # own job are reserved: they are offered when a stage of that job becomes runnable. When every stage of the frontier
+    # was chosen and executors are left, the stages that can use more may be chosen again.
     reoffer: bool = True
     keep_warm: bool = True  # an executor that idles in its own job's pool keeps its JVM and is not "fresh" afterwards
     time_limit_applies: bool = True  # runs end at ``time_limit_ms``; the released simulator ignores its limit
@@ -264,7 +263,7 @@ def settings_from(
         ConfigError: A value has an option of its own, is unknown or out of range.
     """
     if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
-        raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
+        raise ConfigError(f"--set settings.{taken[0]}: use the option --{taken[0]} instead")
     options = {"durations": durations, "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s}
     options = {name: value for name, value in options.items() if value is not None}
     if classes is not None:

@@ -30,7 +30,7 @@ _OPTIONS = {
 }
 _COMMON = (
     Option("ccr", "mean transfer time over mean execution time", float),
-    Option("beta", "how unlike executors are, 0 to 2", float),
+    Option("beta", "heterogeneity factor, 0 to 2", float),
 )
 CANONICAL = "canonical"
 

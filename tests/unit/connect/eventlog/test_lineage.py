@@ -25,7 +25,7 @@ def test_one_job_keeps_its_dag():
     merged = merge_jobs([job(0, (0, 1, 2), 0, 9)], known, {0, 1, 2}, {2})
     assert sorted(stage.operators[0] for stage in merged[:2]) == ["scan a", "scan b"]
     assert shape(merged)[2] == ("join", (0, 1), (2,))
-    assert [stage.output for stage in merged] == ["shuffle", "shuffle", "result"]
+    assert [stage.role for stage in merged] == ["shuffle", "shuffle", "result"]
 
 
 def adaptive():

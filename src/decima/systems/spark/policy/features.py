@@ -260,7 +260,7 @@ FEATURES = (
     Feature("tasks_to_launch", 1 / 200, "tasks not launched", _tasks_to_launch),
     Feature("log_tasks", 1 / 4, "log(1 + tasks not finished)", _log_tasks),
     Feature("log_duration", 1 / 4, "log(1 + nominal task duration / 10 ms)", _log_duration),
-    Feature("hidden", 1.0, "nothing: 0 in place of what depends on durations", _hidden),
+    Feature("hidden", 1.0, "always 0, in place of features that depend on durations", _hidden),
     Feature("interarrival", 1 / 50_000, "mean interarrival time, ms", _interarrival_ms),
     Feature("runnable", 1.0, "1 if all parents have finished", _runnable),
     Feature("delayed", 1.0, "1 if the stage was delayed", _delayed),

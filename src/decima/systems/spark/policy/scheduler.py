@@ -50,14 +50,14 @@ class LearnedScheduler(CompiledScheduler):
         greedy: Take the likeliest stage and the likeliest number of executors; else sample both.
         name: Name in results.
         record: Record every decision, see :func:`record_episode`.
-        teacher: A scheduler to imitate: its choices are what is recorded. Where it idles or delays a stage, nothing
-            is. Its other decisions are recorded with r = 0, not as a free choice: a teacher that knows no idle slots
-            says nothing about them. One that is not compiled decides outside of the core, in :func:`record_episode`.
+        teacher: A scheduler to imitate; its choices are recorded. Decisions in which it idles or delays a stage are not
+            recorded. All others are recorded with r = 0 and are excluded from the loss of d. A teacher that is not
+            compiled decides outside of the core, in :func:`record_episode`.
         teacher_idles: Record also that the teacher idles or does not, if it does so in the way of the architecture:
             the r nearest to its slot, 0 where it could have delayed the stage and did not; where it holds, r = 1 for a
             stage of the policy's own.
         teacher_share: Probability that the teacher's decision is carried out, not the policy's own.
-        interarrival_s: Mean interarrival time in seconds that the policy is told, if it has that feature; taken
+        interarrival_s: Mean interarrival time in seconds for a policy with that feature; taken
             from the workload when omitted, which then needs jobs that arrive over time.
 
     Raises:
@@ -214,7 +214,7 @@ class LearnedScheduler(CompiledScheduler):
         last_ms = float(state.job_arrival_ms.max()) if later else 0.0
         if not last_ms > 0.0:
             raise ConfigError(
-                f"the policy {self.name} is told the mean gap between arrivals, and these jobs have none: they are all "
+                f"the policy {self.name} needs the mean gap between arrivals, and these jobs have none: they are all "
                 "there at the start; expected jobs that arrive over time"
             )
         return last_ms / later

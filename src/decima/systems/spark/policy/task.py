@@ -293,7 +293,7 @@ def read_parts(
         architecture: ``paper``, ``released`` or ``classes``.
         executors: Executors of the cluster.
         mode: Rules of the simulator.
-        objective: What counts.
+        objective: Objective to optimise.
         classes: Classes of executors, ``0.25:50,1:100``, instead of their number.
         durations: ``sampled`` or ``mean``; None: by mode.
 

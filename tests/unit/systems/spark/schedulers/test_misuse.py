@@ -41,7 +41,7 @@ def test_values_changed_afterwards(change, message):
 
 
 def test_arrays_that_a_rule_reads_have_to_be_given():
-    message = "scheduler steered reads the array job_order_factor, which was not given; expected 3 of float64"
+    message = "scheduler steered reads the array job_order_factor, which is not set; expected 3 of float64"
     with pytest.raises(RecordError, match=message):
         decima.simulate(JOBS, steered(), 5)
     with pytest.raises(RecordError, match=message):
@@ -65,7 +65,7 @@ def test_values_that_are_no_longer_named(values):
 def test_a_teacher_whose_arrays_were_not_given():
     architecture = Architecture()
     policy = LearnedScheduler(architecture, architecture.initial_weights(0), teacher=steered())
-    with pytest.raises(RecordError, match="scheduler steered reads the array job_order_factor, which was not given"):
+    with pytest.raises(RecordError, match="scheduler steered reads the array job_order_factor, which is not set"):
         decima.simulate(JOBS, policy, 5)
 
 
