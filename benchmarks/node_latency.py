@@ -65,6 +65,7 @@ class Timed(ServiceClient):
         """Begin with a batch."""
         self.left = np.diff(instance.first_node)
         self.told = 0
+        self.placed: set[tuple[str, int]] = set()
         self.rows: list[tuple[float, float]] = []
 
     def call(self, name, request, kind):
@@ -76,8 +77,9 @@ class Timed(ServiceClient):
             if self.told and enough and reply.assignments:  # the first call tells the jobs
                 self.rows.append((seconds, 1e-6 * reply.decide_us))
             self.told += 1
-            for each in reply.assignments:
-                self.left[int(each.job)] -= 1
+            for node in {(each.job, each.node) for each in reply.assignments} - self.placed:
+                self.placed.add(node)
+                self.left[int(node[0])] -= 1
         return reply
 
 

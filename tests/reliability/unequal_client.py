@@ -33,7 +33,6 @@ class Work:
     real_s: float  # what it will take; nobody knows before its end
     begun: bool = False
     executed: bool = False
-    told: tuple = ()
 
     @property
     def now_told(self):
@@ -135,54 +134,38 @@ class Client:
         request = protocol.AssignRequest(full=self.full, now_s=self.now_s, most=most)
         if self.full:
             self.told_jobs = set()
-        gone = [] if self.full else self.finished_jobs()
-        executors = self.change_available(gone)
-        new = [n for n, job in enumerate(self.instance.jobs) if job.arrival_s <= self.now_s]
-        new = [n for n in new if n not in self.told_jobs | self.gone]
-        for number in new:
-            self.put_job(request.jobs.add(), number)
-        self.told_jobs |= set(new)
-        copies = []
-        for one in self.work.values():
-            if self.full or one.told != one.now_told:
-                one.told = one.now_told
-                copies.append((one.job, one.node, one.executor, *one.now_told))
-        for job, node, executor, start_s, finish_s, executed in copies:
-            times = {"start_s": start_s, "finish_s": finish_s, "executed": executed}
-            request.copies.add(job=str(job), node=node, executor=executor, **times)
-        request.gone.extend(map(str, gone))
-        for executor, time_s in executors.items():
-            request.executors.add(executor=executor, available_s=time_s)
-        named = [(job, self.name(job, node), *rest) for job, node, *rest in copies]
-        what = {"full": self.full, "now_s": self.now_s, "most": most, "jobs": new, "gone": gone, "copies": named}
-        return request, what | {"executors": executors}
-
-    def finished_jobs(self):
-        """Some of the jobs whose nodes were all executed, which are gone from now on."""
-        done = {(one.job, one.node) for one in self.work.values() if one.executed}
-        gone = []
-        for number in sorted(self.told_jobs):
-            nodes = range(len(self.instance.jobs[number]))
-            if all((number, node) in done for node in nodes) and self.rng.random() < 0.5:
-                gone.append(number)
-        self.told_jobs -= set(gone)
-        self.gone |= set(gone)
-        return gone
-
-    def change_available(self, gone):
-        """Times that are told of executors; what still runs of jobs that are gone holds its executor."""
-        changed = {}
-        for key in [key for key in self.work if key[0] in gone]:
-            one = self.work.pop(key)
-            if one.begun and not one.executed:
-                changed[one.executor] = max(self.held.get(one.executor, 0.0), one.finish_s)
-                self.held[one.executor] = changed[one.executor]
+        else:
+            self.forget_some()
         if self.rng.random() < 0.2:
             executor = int(self.rng.integers(len(self.instance.cluster)))
             time_s = self.now_s + float(self.rng.choice([0.0, 0.0, 5.0, 30.0]))
-            changed[executor] = max(time_s, self.held.get(executor, 0.0))
-        self.available |= changed
-        return dict(self.available) if self.full else changed
+            self.available[executor] = max(time_s, self.held.get(executor, 0.0))
+        jobs = [n for n, job in enumerate(self.instance.jobs) if job.arrival_s <= self.now_s and n not in self.gone]
+        for number in jobs:
+            self.put_job(request.jobs.add(), number, known=number in self.told_jobs and self.rng.random() < 0.9)
+        self.told_jobs = set(jobs)
+        copies = [(one.job, one.node, one.executor, *one.now_told) for one in self.work.values()]
+        for job, node, executor, start_s, finish_s, executed in copies:
+            times = {"start_s": start_s, "finish_s": finish_s, "executed": executed}
+            request.copies.add(job=str(job), node=node, executor=executor, **times)
+        for executor, time_s in self.available.items():
+            request.executors.add(executor=executor, available_s=time_s)
+        named = [(job, self.name(job, node), *rest) for job, node, *rest in copies]
+        executors = dict(self.available)
+        return request, {"now_s": self.now_s, "most": most, "jobs": jobs, "copies": named, "executors": executors}
+
+    def forget_some(self):
+        """Some of the jobs whose nodes were all executed are gone; what still runs of them holds its executor."""
+        done = {(one.job, one.node) for one in self.work.values() if one.executed}
+        for number in sorted(self.told_jobs):
+            nodes = range(len(self.instance.jobs[number]))
+            if all((number, node) in done for node in nodes) and self.rng.random() < 0.5:
+                self.gone.add(number)
+        for key in [key for key in self.work if key[0] in self.gone]:
+            one = self.work.pop(key)
+            if one.begun and not one.executed:
+                self.held[one.executor] = max(self.held.get(one.executor, 0.0), one.finish_s)
+                self.available[one.executor] = self.held[one.executor]
 
     def ask(self, most):
         """Make a lawful call, and take what is assigned; the number of nodes."""
@@ -193,31 +176,29 @@ class Client:
         self.full = reply is None or self.rng.random() < 0.05
         if reply is None:
             return 0
+        answer = self.calls[-1]["answer"]
         for each in reply.assignments:
-            for copy in (each.duplicate, each) if each.HasField("duplicate") else (each,):
-                self.take(int(each.job), each.executor, copy)
-        return len(reply.assignments)
+            self.take(each)
+        return len(answer)
 
-    def take(self, job, executor, copy):
-        node = int(copy.node)
-        needed_s = self.instance.time_s(self.first_node[job] + node, executor)
-        times = copy.start_s, copy.finish_s
-        one = Work(job, node, executor, *times, needed_s, needed_s * float(self.rng.choice(FACTORS)))
-        one.told = one.now_told
-        self.work[job, node, executor] = one
+    def take(self, copy):
+        job, node = int(copy.job), int(copy.node)
+        needed_s = self.instance.time_s(self.first_node[job] + node, copy.executor)
+        real_s = needed_s * float(self.rng.choice(FACTORS))
+        self.work[job, node, copy.executor] = Work(
+            job, node, copy.executor, copy.start_s, copy.finish_s, needed_s, real_s
+        )
 
     def do_wrong(self):
         """Make a call that no client should make; everything is told anew after it."""
         before = self.told_jobs, self.full
         request = protocol.AssignRequest(sequence=self.sequence + 1, full=self.full, now_s=self.now_s)
         for number in range(len(self.instance.jobs)):
-            if number not in self.told_jobs or self.rng.random() < 0.2:
-                self.put_job(request.jobs.add(), number)
+            self.put_job(request.jobs.add(), number, known=number in self.told_jobs and self.rng.random() < 0.8)
         for one in self.work.values():
             times = {"start_s": one.start_s, "finish_s": one.finish_s, "executed": one.executed}
             request.copies.add(job=str(one.job), node=one.node, executor=one.executor, **times)
         request.executors.add(executor=0, available_s=self.now_s)
-        request.gone.extend(map(str, sorted(self.told_jobs)[:1]))
         self.told_jobs, self.full = before[0], True
         try:
             damaged = protocol.AssignRequest.FromString(self.noise.damaged(request))
@@ -226,36 +207,46 @@ class Client:
         # One that a session took hides all that come before it.
         damaged.sequence = self.sequence + int(self.rng.integers(3))
         self.sequence = max(self.sequence, damaged.sequence)
-        self.call(damaged, {"full": False, "now_s": 0.0, "lawful": False})
+        self.call(damaged, {"now_s": 0.0, "lawful": False})
 
     def call(self, request, what):
         """The reply, None for a refusal; the call is kept."""
-        kept = {"jobs": [], "gone": [], "copies": [], "executors": {}, "most": 0} | what
+        kept = {"jobs": [], "copies": [], "executors": {}, "most": 0} | what
         self.calls.append(kept | {"answer": None, "refused": None})
         try:
             reply = finish(self.session.assign(protocol.AssignRequest.FromString(request.SerializeToString())))
         except RefusalError as error:
             self.calls[-1]["refused"] = error.code.name, str(error)
             return None
-        self.calls[-1]["answer"] = [self.named(each) for each in reply.assignments]
+        placed = {(str(job), node) for job, node, _ in self.work}
+        self.calls[-1]["answer"] = list(self.paired(reply.assignments, placed))
         return reply
 
-    def named(self, each):
-        job = int(each.job) if each.job.isdecimal() else -1
-        body = {"job": job, "node": self.name(job, each.node), "executor": each.executor, "duplicate": None}
-        if each.HasField("duplicate"):
-            other = each.duplicate
-            body["duplicate"] = self.name(job, other.node), other.start_s, other.finish_s
-        return body | {"start_s": each.start_s, "finish_s": each.finish_s}
+    def paired(self, copies, placed):
+        """The nodes that were assigned, each with the further copy that goes before it."""
+        other = None
+        for copy in copies:
+            job = int(copy.job) if copy.job.isdecimal() else -1
+            name, times = self.name(job, copy.node), (copy.start_s, copy.finish_s)
+            if other is None and (copy.job, copy.node) in placed:
+                other = name, *times
+                continue
+            placed.add((copy.job, copy.node))
+            body = {"job": job, "node": name, "executor": copy.executor, "duplicate": other}
+            yield body | dict(zip(("start_s", "finish_s"), times, strict=True))
+            other = None
 
     def name(self, job, node):
         jobs = self.instance.jobs
         there = 0 <= job < len(jobs) and 0 <= node < len(jobs[job])
         return jobs[job].nodes[node] if there else f"?{node}"
 
-    def put_job(self, message, number):
+    def put_job(self, message, number, known):
         job, costs = self.instance.jobs[number], self.instance.cluster.costs
-        message.job, message.arrival_s = str(number), job.arrival_s
+        message.job = str(number)
+        if known:
+            return
+        message.arrival_s = job.arrival_s
         for node, work in enumerate(job.work.tolist()):
             message.nodes.add(node=node, work=work)
             if costs is not None:

@@ -103,8 +103,7 @@ class _Platform:
     copies: list[tuple[int, int, float, float]] = field(default_factory=list)  # node, executor, start, finish
     first_finish: dict[int, float] = field(default_factory=dict)  # by node
     _events: list[float] = field(default_factory=list)
-    _told_jobs: set[int] = field(default_factory=set)
-    _told_executed: set[int] = field(default_factory=set)  # places in ``copies``
+    _reported: set[int] = field(default_factory=set)  # jobs whose nodes the service knows
     _gone: set[int] = field(default_factory=set)
     _before: int = 0  # copies that were there when this time began; what takes no time is seen to be executed after it
 
@@ -124,69 +123,53 @@ class _Platform:
     def report(self, full: bool) -> protocol.AssignRequest:
         """The next report, without session and number."""
         instance = self.instance
-        request = protocol.AssignRequest(full=full, now_s=self.now_s, most=self.most)
+        request = protocol.AssignRequest(now_s=self.now_s, most=self.most)
         if full:
-            self._told_jobs, self._told_executed = set(), set()
-        finished = {job for job in self._told_jobs if self._is_finished(job)} if self.forget else set()
+            self._reported = set()
+        elif self.forget:
+            self._gone |= {job for job in self._reported if self._is_finished(job)}
         for number, job in enumerate(instance.jobs):
-            if number not in self._told_jobs | self._gone and job.arrival_s <= self.now_s:
-                self._add_job(request.jobs.add(), number)
-                self._told_jobs.add(number)
-        if finished:
-            request.gone.extend(str(job) for job in sorted(finished))
-            self._told_jobs -= finished
-            self._gone |= finished
-            # What still runs of a job that is gone keeps its executor.
-            busy_s = np.zeros(len(instance.cluster))
-            for node, executor, _, finish_s in self.copies:
-                if int(instance.job_of_node[node]) in self._gone:
-                    busy_s[executor] = max(busy_s[executor], finish_s)
-            for executor in np.flatnonzero(busy_s > self.now_s).tolist():
-                request.executors.add(executor=executor, available_s=busy_s[executor])
-        for place, (node, executor, start_s, finish_s) in enumerate(self.copies):
+            if job.arrival_s <= self.now_s and number not in self._gone:
+                message = request.jobs.add(job=str(number))
+                if number not in self._reported:
+                    self._describe(message, number)
+                    self._reported.add(number)
+        busy_s: dict[int, float] = {}
+        for position, (node, executor, start_s, finish_s) in enumerate(self.copies):
             job = int(instance.job_of_node[node])
-            executed = place < self._before and finish_s <= self.now_s
-            if job in self._gone or place in self._told_executed or not (full or executed):
+            if job in self._gone:  # what still runs of it keeps its executor
+                busy_s[executor] = max(busy_s.get(executor, self.now_s), finish_s)
                 continue
-            if executed:
-                self._told_executed.add(place)
-            request.copies.add(
-                job=str(job),
-                node=node - int(instance.first_node[job]),
-                executor=executor,
-                start_s=start_s,
-                finish_s=finish_s,
-                executed=executed,
-            )
+            executed = position < self._before and finish_s <= self.now_s
+            times = {"start_s": start_s, "finish_s": finish_s, "executed": executed}
+            request.copies.add(job=str(job), node=node - int(instance.first_node[job]), executor=executor, **times)
+        for executor, available_s in busy_s.items():
+            request.executors.add(executor=executor, available_s=available_s)
         return request
 
     def execute(self, reply: protocol.Assignments) -> None:
-        """Execute the assignments; every node finishes at its expected time."""
-        for told in reply.assignments:
-            if told.HasField("duplicate"):
-                self._execute(told, told.duplicate)
-            node = self._execute(told, told)
-            self.first_finish[node] = told.finish_s
-            heapq.heappush(self._events, told.finish_s)
-
-    def _execute(self, told: protocol.Assignment, copy: protocol.Assignment | protocol.Duplicate) -> int:
+        """Do as told; what was assigned finishes when it was expected to."""
         instance = self.instance
-        job = int(told.job) if told.job.isdecimal() else -1
-        if job not in self._told_jobs or not 0 <= copy.node < len(instance.jobs[job]):
-            raise ServiceError(f"the service chose node {copy.node} of job {told.job!r:.60}, which does not exist")
-        if not told.executor < len(instance.cluster):
-            raise ServiceError(f"the service chose executor {told.executor}, which does not exist")
-        node = int(instance.first_node[job]) + copy.node
-        self.copies.append((node, told.executor, copy.start_s, copy.finish_s))
-        return node
+        for copy in reply.assignments:
+            job = int(copy.job) if copy.job.isdecimal() else -1
+            if job not in self._reported - self._gone or not 0 <= copy.node < len(instance.jobs[job]):
+                raise ServiceError(f"the service chose node {copy.node} of job {copy.job!r:.60}, which does not exist")
+            if not copy.executor < len(instance.cluster):
+                raise ServiceError(f"the service chose executor {copy.executor}, which does not exist")
+            node = int(instance.first_node[job]) + copy.node
+            self.copies.append((node, copy.executor, copy.start_s, copy.finish_s))
+            if node not in self.first_finish:
+                self.first_finish[node] = copy.finish_s
+                heapq.heappush(self._events, copy.finish_s)
 
     def _is_finished(self, job: int) -> bool:
         nodes = range(int(self.instance.first_node[job]), int(self.instance.first_node[job + 1]))
         return all(self.first_finish.get(node, np.inf) <= self.now_s for node in nodes)
 
-    def _add_job(self, message: protocol.NodeJob, number: int) -> None:
+    def _describe(self, message: protocol.NodeJob, number: int) -> None:
+        """Put a job's nodes into a message."""
         instance, job = self.instance, self.instance.jobs[number]
-        message.job, message.name, message.arrival_s = str(number), job.name, job.arrival_s
+        message.name, message.arrival_s = job.name, job.arrival_s
         first, costs = int(instance.first_node[number]), instance.cluster.costs
         nodes = [message.nodes.add(node=node, work=work) for node, work in enumerate(job.work.tolist())]
         for node, each in enumerate(nodes):

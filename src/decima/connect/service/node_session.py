@@ -1,7 +1,7 @@
 """Session for executors of unequal speeds: nodes with their executors and duplicated parents.
 
-The service of section V-A of Luo et al., "Learning to Optimize DAG Scheduling in Heterogeneous Environment": the client
-tells jobs, times from which executors are available and what was executed, and gets nodes with their executors.
+The service of section V-A of Luo et al., "Learning to Optimize DAG Scheduling in Heterogeneous Environment". A report
+holds all that the client knows; the session remembers the graphs of jobs and what it made of them.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import grpc
 import numpy as np
@@ -19,21 +20,24 @@ from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.errors import RefusalError, exhausted, invalid, out_of_step
 from decima.connect.service.limits import Account, Limits
 from decima.connect.service.session import CallOrder
-from decima.connect.service.steps import PAUSE, Steps
+from decima.connect.service.steps import Steps
 from decima.connect.service.wire import checked_number
 from decima.core.errors import DecimaError, PolicyError, WorkloadError
 from decima.systems.unequal.cluster import Cluster
-from decima.systems.unequal.continuation import Copy, decide
+from decima.systems.unequal.continuation import decide
 from decima.systems.unequal.engine import ListRule
 from decima.systems.unequal.schedulers.registry import PlanScheduler
 from decima.systems.unequal.workload import Instance, Job
 
+Result = TypeVar("Result")
+
 # Largest time; what is larger is no time in seconds.
 _LATEST_S = 1e15
-# Numbers of a message that are read at a time.
+# Numbers of a message that are read at a time: between two parts, other threads may go first.
 _PART = 4096
-# Estimated microseconds of a decision above which it is made in another thread, which costs some hundred.
-_QUICK_US = 1_000.0
+# Bytes of a report, and estimated microseconds of a decision, above which another thread takes it, which costs some
+# hundred microseconds.
+_QUICK_BYTES, _QUICK_US = 16_384, 1_000.0
 # Bytes that one of each takes at most, with the arrays of a policy.
 _NODE_BYTES, _EDGE_BYTES, _EXECUTOR_BYTES = 4_000, 500, 500
 
@@ -44,32 +48,44 @@ def read_cluster(request: protocol.OpenRequest, limits: Limits) -> Steps[Cluster
     Raises:
         RefusalError: A number is out of range or missing.
     """
-    told, count = request.unequal, request.executors
+    unequal, count = request.unequal, request.executors
     if not 1 <= count <= limits.executors:
         raise invalid(f"executors is {count}; expected 1 to {limits.executors}")
     if request.shared_cluster or request.delays:
         raise invalid("unequal executors belong to one driver that delays nothing; expected neither of the two")
-    if told.speeds and len(told.speeds) != count:
-        raise invalid(f"{len(told.speeds)} speeds are given for {count} executors; expected one for each, or none")
-    if told.rates and len(told.rates) != count * count:
-        raise invalid(f"{len(told.rates)} rates are given for {count} executors; expected {count * count}, or one rate")
-    rate = np.inf if count == 1 and told.rate == 0.0 else told.rate
-    if told.rates:
-        rate = (yield from _array(told.rates)).reshape(count, count)
-    speeds = (yield from _array(told.speeds)) if told.speeds else None
+    if unequal.speeds and len(unequal.speeds) != count:
+        raise invalid(f"{len(unequal.speeds)} speeds are given for {count} executors; expected one for each, or none")
+    if unequal.rates and len(unequal.rates) != count * count:
+        expected = f"expected {count * count}, or one rate"
+        raise invalid(f"{len(unequal.rates)} rates are given for {count} executors; {expected}")
+
+    def cluster() -> Cluster:
+        rate = np.inf if count == 1 and unequal.rate == 0.0 else unequal.rate
+        if unequal.rates:
+            rate = _array(unequal.rates).reshape(count, count)
+        speeds = _array(unequal.speeds) if unequal.speeds else None
+        return Cluster(speeds, rate, unequal.latency_s, None if unequal.speeds else np.ones((1, count)))
+
     try:
-        return Cluster(speeds, rate, told.latency_s, None if told.speeds else np.ones((1, count)))
+        return (yield from _done(cluster, request.ByteSize() > _QUICK_BYTES))
     except WorkloadError as error:
         raise invalid(str(error)) from error
 
 
-def _array(values: Sequence[float]) -> Steps[np.ndarray]:
+def _array(values: Sequence[float]) -> np.ndarray:
     """Numbers of a message as an array, float64."""
     array = np.empty(len(values))
     for begin in range(0, len(values), _PART):
         array[begin : begin + _PART] = values[begin : begin + _PART]
-        yield
     return array
+
+
+def _done(work: Callable[[], Result], long: bool) -> Steps[Result]:
+    """Result of work, which is done in another thread if it takes long."""
+    if not long:
+        return work()
+    done = yield work
+    return done.result()
 
 
 @dataclass(frozen=True)
@@ -96,26 +112,13 @@ class NodeRule:
         decide(rule, copies, np.zeros(2), 0.0)
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class _NodeJob:
-    """Job as its client described it, and the copies of its nodes."""
+    """Job as its client described it."""
 
     job: Job
-    ids: tuple[int, ...]  # the client's, by the number of a node in the job
-    index: dict[int, int]  # number of a node by the client's id
+    index: dict[int, int]  # number of a node in the job by the client's id
     times_s: np.ndarray | None  # float64 [nodes, executors], where executors have no speeds
-    number: int  # of jobs told before
-    placed: set[int] = field(default_factory=set)  # numbers of the nodes that have a copy
-
-
-@dataclass
-class _Told:
-    """What is known of a session's jobs."""
-
-    jobs: dict[str, _NodeJob] = field(default_factory=dict)
-    copies: dict[tuple[str, int, int], Copy] = field(default_factory=dict)  # by job, node's number in it, executor
-    available_s: dict[int, float] = field(default_factory=dict)
-    number: int = 0
 
 
 class NodeSession:
@@ -140,35 +143,27 @@ class NodeSession:
     def __init__(
         self, request: protocol.OpenRequest, cluster: Cluster, offered: NodeRule, limits: Limits, account: Account
     ) -> None:
-        self.client = request.client
+        self.client, self.num_executors = request.client, request.executors
         self.turn = asyncio.Lock()
         self._offered, self._seed = offered, request.seed
         self._limits, self._account = limits, account
-        self._cluster = cluster
-        self._has_speeds = bool(request.unequal.speeds)
-        self._executors = request.executors
-        self._told = _Told()
+        self._cluster, self._has_speeds = cluster, bool(request.unequal.speeds)
         self._calls = CallOrder()
-        self._rule: ListRule | None = None  # None: jobs have changed since it was made
-        self._order: list[str] = []  # jobs in the order of the rule's instance
-        self._hold()
+        self._jobs: dict[str, _NodeJob] = {}
+        self._placed: dict[str, int] = {}  # number of nodes with a copy by job, in the last call
+        self._rule: ListRule | None = None
+        self._order: list[_NodeJob] = []  # jobs of the rule's instance
+        self._hold({})
 
     @property
     def num_jobs(self) -> int:
         """Number of jobs in the system."""
-        return len(self._told.jobs)
-
-    @property
-    def num_executors(self) -> int:
-        """Number of executors of the cluster."""
-        return self._executors
+        return len(self._jobs)
 
     def overview(self, most: int) -> list[dict]:
         """So many of the jobs, for people."""
-        jobs = list(self._told.jobs.items())[:most]
-        return [
-            {"job": key, "stages": len(each.ids), "waiting": len(each.ids) - len(each.placed)} for key, each in jobs
-        ]
+        sizes = [(key, len(each.index)) for key, each in list(self._jobs.items())[:most]]
+        return [{"job": key, "stages": size, "waiting": size - self._placed.get(key, 0)} for key, size in sizes]
 
     def assign(self, request: protocol.AssignRequest) -> Steps[protocol.Assignments]:
         """Take a report and decide about nodes.
@@ -178,34 +173,12 @@ class NodeSession:
         """
         checked_number("report", "now_s", request.now_s, high=_LATEST_S)
         self._calls.begin(request)
-        if request.full:
-            yield from self._forget(set(self._told.jobs))
-            self._told.available_s = {}
-        yield from self._put_jobs(request)
-        for count, message in enumerate(request.copies):
-            self._put_copy(message, request.full)
-            if count % PAUSE == 0:
-                yield
-        for count, message in enumerate(request.executors):
-            if count % PAUSE == 0:
-                yield
-            if message.executor >= self._executors:
-                raise invalid(f"executor {message.executor} is not there; expected 0 to {self._executors - 1}")
-            where = f"executor {message.executor}"
-            self._told.available_s[message.executor] = checked_number(
-                where, "available_s", message.available_s, high=_LATEST_S
-            )
-        self._hold()
+        long = request.ByteSize() > _QUICK_BYTES
+        jobs = yield from _done(lambda: self._read_jobs(request), long)
+        effort_us = self._hold(jobs)
+        self._jobs = jobs
         reply = protocol.Assignments(sequence=request.sequence)
-        if self._told.jobs:
-            work = self._deciding(request)
-            if self._effort_us() < _QUICK_US:
-                made = work()
-            else:
-                done = yield work
-                made = done.result()
-            reply.decide_us = made[1]
-            yield from self._put_assignments(reply, made[0])
+        yield from _done(lambda: self._answer(request, reply), long or effort_us >= _QUICK_US)
         self._calls.done()
         return reply
 
@@ -216,59 +189,30 @@ class NodeSession:
 
     # ---- what clients tell ------------------------------------------------------------------------------------------
 
-    def _forget(self, gone: set[str]) -> Steps[None]:
-        """Forget jobs and the copies of their nodes; the others keep their order."""
-        told, kept = self._told, {}
-        self._rule = None
-        for count in range(len(told.copies)):
-            key, copy = told.copies.popitem()
-            if key[0] not in gone:
-                kept[key] = copy
-            if count % PAUSE == 0:
-                yield
-        while kept:
-            key, copy = kept.popitem()
-            told.copies[key] = copy
-            if len(kept) % PAUSE == 0:
-                yield
-        for name in gone:
-            told.jobs.pop(name)
-            yield
-
-    def _put_jobs(self, request: protocol.AssignRequest) -> Steps[None]:
-        told, gone = self._told, set()
-        for count, name in enumerate(request.gone):
-            if name in told.jobs:
-                gone.add(name)
-            if count % PAUSE == 0:
-                yield
-        if gone:
-            yield from self._forget(gone)
+    def _read_jobs(self, request: protocol.AssignRequest) -> dict[str, _NodeJob]:
+        """The jobs in the system, by the client's ids."""
+        known, jobs = {} if request.full else self._jobs, {}
         for message in request.jobs:
-            if message.job in told.jobs:
-                raise invalid(f"job {message.job!r:.60} is told a second time")
-            told.jobs[message.job] = yield from self._read_job(message, request.now_s)
-            self._rule = None
-            yield
-        sizes = (
-            ("jobs", len(told.jobs)),
-            ("stages", sum(len(each.ids) for each in told.jobs.values())),
-            ("edges", sum(len(each.job.edges) for each in told.jobs.values())),
-        )
-        for kind, total in sizes:
+            where = f"job {message.job!r:.60}"
+            if message.job in jobs:
+                raise invalid(f"{where} is told a second time")
+            if not message.nodes and message.job not in known:
+                raise out_of_step(f"{where} has no nodes and is not known")
+            jobs[message.job] = self._read_job(message, request.now_s) if message.nodes else known[message.job]
+        for kind, total in (("jobs", len(jobs)), *zip(("stages", "edges"), _sizes(jobs), strict=True)):
             if total > getattr(self._limits, kind):
                 raise exhausted(
                     f"the report makes it {total} {kind}; the service takes {getattr(self._limits, kind)} ({kind})"
                 )
+        return jobs
 
-    def _read_job(self, message: protocol.NodeJob, now_s: float) -> Steps[_NodeJob]:
+    def _read_job(self, message: protocol.NodeJob, now_s: float) -> _NodeJob:
         limits, nodes = self._limits, message.nodes
         where = f"job {message.job!r:.60}"
         if not message.job or len(message.job) > limits.text or len(message.name) > limits.text:
             raise invalid(f"a job is {message.job!r:.60}; expected 1 to {limits.text} characters for it and its name")
-        edges = 0
-        for kind in ("job_stages", "job_edges"):
-            total = len(nodes) if kind == "job_stages" else (edges := sum(len(node.inputs) for node in nodes))
+        ends = [(node.node, each.parent, each.data) for node in nodes for each in node.inputs]
+        for kind, total in (("job_stages", len(nodes)), ("job_edges", len(ends))):
             if total > getattr(limits, kind):
                 raise exhausted(f"{where} has {total} of them; the service takes {getattr(limits, kind)} ({kind})")
         if not message.arrival_s <= now_s:
@@ -276,142 +220,111 @@ class NodeSession:
         index = {node.node: number for number, node in enumerate(nodes)}
         if len(index) < len(nodes):
             raise invalid(f"{where}: a node is given twice")
-        yield
-        work, ends, data = np.empty(len(nodes)), np.empty((edges, 2), dtype=np.int64), np.empty(edges)
-        expected, edge = 0 if self._has_speeds else self._executors, 0
-        times_s = np.empty((len(nodes), expected))
-        for number, node in enumerate(nodes):
-            work[number] = node.work
-            for each in node.inputs:
-                if each.parent not in index:
-                    raise invalid(f"{where}: node {node.node} has the parent {each.parent}, which the job has not")
-                ends[edge] = index[each.parent], number
-                data[edge] = each.data
-                edge += 1
-                if edge % PAUSE == 0:
-                    yield
+        for child, parent, _ in ends:
+            if parent not in index:
+                raise invalid(f"{where}: node {child} has the parent {parent}, which the job has not")
+        expected = 0 if self._has_speeds else self.num_executors
+        for node in nodes:
             if len(node.times_s) != expected:
                 raise invalid(f"{where}: node {node.node} has {len(node.times_s)} times; expected {expected}")
-            if expected:
-                times_s[number] = yield from _array(node.times_s)
-            if number % PAUSE == 0:
-                yield
+        edges = [(index[parent], index[child]) for child, parent, _ in ends]
         try:
-            job = Job(message.job, work, ends, data, message.arrival_s)
-            if not self._has_speeds:
-                times_s = Cluster(costs=times_s, rate=1.0).costs
+            job = Job(message.job, [node.work for node in nodes], edges, [data for *_, data in ends], message.arrival_s)
+            if self._has_speeds:
+                return _NodeJob(job, index, None)
+            times_s = np.array([_array(node.times_s) for node in nodes])
+            return _NodeJob(job, index, Cluster(costs=times_s, rate=1.0).costs)
         except WorkloadError as error:
             raise invalid(str(error)) from error
-        self._told.number += 1
-        return _NodeJob(job, tuple(index), index, None if self._has_speeds else times_s, self._told.number)
 
-    def _put_copy(self, message: protocol.Copy, may_be_new: bool) -> None:
-        told, where = self._told, f"job {message.job!r:.60}"
-        if message.job not in told.jobs:
-            raise out_of_step(f"{where} has a copy, but is not known")
-        node = told.jobs[message.job].index.get(message.node)
-        if node is None:
-            raise invalid(f"{where} has no node {message.node}")
-        if message.executor >= self._executors:
-            raise invalid(f"{where}: executor {message.executor} is not there; expected 0 to {self._executors - 1}")
-        where = f"{where}, node {message.node}"
-        start_s = checked_number(where, "start_s", message.start_s, high=_LATEST_S)
-        finish_s = checked_number(where, "finish_s", message.finish_s, low=start_s, high=_LATEST_S)
-        key = message.job, node, message.executor
-        if (key in told.copies) == may_be_new:
-            if may_be_new:
+    def _read_copies(self, request: protocol.AssignRequest, first: dict[str, int]) -> list[tuple]:
+        """Copies with the numbers of their nodes in the instance, by the first number of each job."""
+        copies, placed = [], set()
+        for message in request.copies:
+            where = f"job {message.job!r:.60}"
+            if message.job not in first:
+                raise out_of_step(f"{where} has a copy, but is not known")
+            node = self._jobs[message.job].index.get(message.node)
+            if node is None:
+                raise invalid(f"{where} has no node {message.node}")
+            self._check_executor(where, message.executor)
+            where = f"{where}, node {message.node}"
+            start_s = checked_number(where, "start_s", message.start_s, high=_LATEST_S)
+            finish_s = checked_number(where, "finish_s", message.finish_s, low=start_s, high=_LATEST_S)
+            node += first[message.job]
+            if (node, message.executor) in placed:
                 raise invalid(f"{where} is told twice on executor {message.executor}")
-            raise out_of_step(f"{where} has a copy on executor {message.executor} that was not answered")
-        told.copies[key] = Copy(node, message.executor, start_s, finish_s, message.executed)
-        told.jobs[message.job].placed.add(node)
+            placed.add((node, message.executor))
+            copies.append((node, message.executor, start_s, finish_s, message.executed))
+        return copies
 
-    def _hold(self) -> None:
-        """Reserve what the session takes, before the arrays are allocated."""
-        jobs = self._told.jobs.values()
-        nodes, edges = sum(len(each.ids) for each in jobs), sum(len(each.job.edges) for each in jobs)
-        executors = self._executors
-        pairs = nodes * executors if self._has_pairs else 0
-        rates = 0 if self._cluster.uniform else executors * executors
-        self._account.hold("total_executors", executors)
-        self._account.hold("total_stages", nodes)
-        taken = nodes * _NODE_BYTES + edges * _EDGE_BYTES + executors * _EXECUTOR_BYTES + 32 * pairs + 24 * rates
-        self._account.hold("total_bytes", taken)
+    def _check_executor(self, where: str, executor: int) -> None:
+        if executor >= self.num_executors:
+            raise invalid(f"{where}: executor {executor} is not there; expected 0 to {self.num_executors - 1}")
 
-    @property
-    def _has_pairs(self) -> bool:
-        """Whether there is a number for each pair of node and executor."""
-        return not self._has_speeds or self._offered.has_pairs
-
-    # ---- decisions --------------------------------------------------------------------------------------------------
-
-    def _effort_us(self) -> float:
-        """Estimate of how long a decision takes, in microseconds; rather too long.
+    def _hold(self, jobs: dict[str, _NodeJob]) -> float:
+        """Hold what the session takes, before the arrays are made; an estimate of how long a decision takes, in µs.
 
         Every node looks at every executor, and where their rates differ at the copies of every parent for each.
         """
-        told = self._told
-        jobs = told.jobs.values()
-        nodes, edges = sum(len(each.ids) for each in jobs), sum(len(each.job.edges) for each in jobs)
-        looks = nodes + 2 * edges if self._has_pairs or not self._cluster.uniform else nodes
-        objects = 20 * len(jobs) + 3 * nodes + edges + 2 * len(told.copies)
-        return objects + 0.005 * looks * self._executors + 0.01 * nodes * nodes
+        (nodes, edges), executors, uniform = _sizes(jobs), self.num_executors, self._cluster.uniform
+        has_pairs = not self._has_speeds or self._offered.has_pairs
+        numbers = 32 * (nodes * executors if has_pairs else 0) + 24 * (0 if uniform else executors * executors)
+        self._account.hold("total_executors", executors)
+        self._account.hold("total_stages", nodes)
+        taken = nodes * _NODE_BYTES + edges * _EDGE_BYTES + executors * _EXECUTOR_BYTES
+        self._account.hold("total_bytes", taken + numbers)
+        evaluations = nodes + 2 * edges if has_pairs or not uniform else nodes
+        return 20 * len(jobs) + 5 * nodes + edges + 0.005 * evaluations * executors + 0.01 * nodes * nodes
 
-    def _deciding(self, request: protocol.AssignRequest) -> Callable[[], tuple[list[Copy], float]]:
-        def work() -> tuple[list[Copy], float]:
-            begin = time.perf_counter()
-            try:
-                made = self._decide(request.now_s, request.most)
-            except PolicyError as error:
-                raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
-            except DecimaError as error:
-                raise invalid(str(error)) from error
-            return made, 1e6 * (time.perf_counter() - begin)
+    # ---- decisions --------------------------------------------------------------------------------------------------
 
-        return work
+    def _answer(self, request: protocol.AssignRequest, reply: protocol.Assignments) -> None:
+        """Decide, and write copies into the reply in the client's names."""
+        order = sorted(self._jobs.values(), key=lambda each: each.job.arrival_s)
+        available_s = np.zeros(self.num_executors)
+        for message in request.executors:
+            where = f"executor {message.executor}"
+            self._check_executor("report", message.executor)
+            available_s[message.executor] = checked_number(where, "available_s", message.available_s, high=_LATEST_S)
+        if not order:
+            self._read_copies(request, {})
+            return
+        begin = time.perf_counter()
+        try:
+            if order != self._order:
+                self._rule = self._offered.scheduler.list_rule(self._instance(order), self._seed)
+                self._order = order
+            instance = self._rule.planner.instance
+            first = dict(zip([each.job.name for each in order], instance.first_node.tolist(), strict=False))
+            copies = self._read_copies(request, first)
+            answer = decide(self._rule, copies, available_s, request.now_s, request.most or None)
+        except RefusalError:
+            raise
+        except PolicyError as error:
+            raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
+        except DecimaError as error:
+            raise invalid(str(error)) from error
+        reply.decide_us = 1e6 * (time.perf_counter() - begin)
+        ids = [list(each.index) for each in order]
+        for copy in answer:
+            position = int(instance.job_of_node[copy.node])
+            job = order[position].job.name
+            node = ids[position][copy.node - first[job]]
+            times = {"start_s": copy.start_s, "finish_s": copy.finish_s}
+            reply.assignments.add(job=job, node=node, executor=copy.executor, **times)
+        placed = np.fromiter({copy[0] for copy in (*copies, *answer)}, np.int64)
+        self._placed = dict(zip(first, np.bincount(instance.job_of_node[placed]).tolist(), strict=False))
 
-    def _decide(self, now_s: float, most: int) -> list[Copy]:
-        told = self._told
-        if self._rule is None:
-            jobs = told.jobs
-            self._order = sorted(jobs, key=lambda each: (jobs[each].job.arrival_s, jobs[each].number))
-            instance = Instance(
-                [jobs[each].job for each in self._order],
-                self._cluster if self._has_speeds else self._cluster_of_times(),
-            )
-            self._rule = self._offered.scheduler.list_rule(instance, self._seed)
-        first = dict(zip(self._order, self._rule.planner.instance.first_node.tolist(), strict=False))
-        copies = [(first[job] + node, *copy[1:]) for (job, node, _), copy in told.copies.items()]
-        available_s = np.zeros(self._executors)
-        for executor, time_s in told.available_s.items():
-            available_s[executor] = time_s
-        return decide(self._rule, copies, available_s, now_s, most or None)
+    def _instance(self, order: list[_NodeJob]) -> Instance:
+        """Instance of the jobs in the system."""
+        cluster = self._cluster
+        if not self._has_speeds:
+            costs = np.concatenate([each.times_s for each in order])
+            cluster = Cluster(rate=cluster.rate, latency_s=cluster.latency_s, costs=costs)
+        return Instance([each.job for each in order], cluster)
 
-    def _cluster_of_times(self) -> Cluster:
-        costs = np.concatenate([self._told.jobs[each].times_s for each in self._order])
-        return Cluster(rate=self._cluster.rate, latency_s=self._cluster.latency_s, costs=costs)
 
-    def _put_assignments(self, reply: protocol.Assignments, made: Sequence[Copy]) -> Steps[None]:
-        """Write copies into the reply, in the client's names, and remember them."""
-        instance = self._rule.planner.instance
-        behind = None
-        for count, copy in enumerate(made):
-            if count % PAUSE == 0:
-                yield
-            place = int(instance.job_of_node[copy.node])
-            name = self._order[place]
-            node = copy.node - int(instance.first_node[place])
-            job = self._told.jobs[name]
-            self._told.copies[name, node, copy.executor] = copy._replace(node=node)
-            if node in job.placed:
-                behind = protocol.Duplicate(node=job.ids[node], start_s=copy.start_s, finish_s=copy.finish_s)
-                continue
-            job.placed.add(node)
-            reply.assignments.add(
-                job=name,
-                node=job.ids[node],
-                executor=copy.executor,
-                start_s=copy.start_s,
-                finish_s=copy.finish_s,
-                duplicate=behind,
-            )
-            behind = None
+def _sizes(jobs: dict[str, _NodeJob]) -> tuple[int, int]:
+    """Number of nodes and of edges of jobs."""
+    return sum(len(each.index) for each in jobs.values()), sum(len(each.job.edges) for each in jobs.values())

@@ -230,14 +230,13 @@ class Command(_message.Message):
     def __init__(self, number: _Optional[int] = ..., target: _Optional[int] = ..., ask: _Optional[bool] = ...) -> None: ...
 
 class AssignRequest(_message.Message):
-    __slots__ = ("session", "sequence", "full", "now_s", "jobs", "copies", "gone", "executors", "most")
+    __slots__ = ("session", "sequence", "full", "now_s", "jobs", "copies", "executors", "most")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FULL_FIELD_NUMBER: _ClassVar[int]
     NOW_S_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     COPIES_FIELD_NUMBER: _ClassVar[int]
-    GONE_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
     MOST_FIELD_NUMBER: _ClassVar[int]
     session: str
@@ -246,10 +245,9 @@ class AssignRequest(_message.Message):
     now_s: float
     jobs: _containers.RepeatedCompositeFieldContainer[NodeJob]
     copies: _containers.RepeatedCompositeFieldContainer[Copy]
-    gone: _containers.RepeatedScalarFieldContainer[str]
     executors: _containers.RepeatedCompositeFieldContainer[ExecutorTime]
     most: int
-    def __init__(self, session: _Optional[str] = ..., sequence: _Optional[int] = ..., full: _Optional[bool] = ..., now_s: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[NodeJob, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[Copy, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ..., executors: _Optional[_Iterable[_Union[ExecutorTime, _Mapping]]] = ..., most: _Optional[int] = ...) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., sequence: _Optional[int] = ..., full: _Optional[bool] = ..., now_s: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[NodeJob, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[Copy, _Mapping]]] = ..., executors: _Optional[_Iterable[_Union[ExecutorTime, _Mapping]]] = ..., most: _Optional[int] = ...) -> None: ...
 
 class NodeJob(_message.Message):
     __slots__ = ("job", "name", "arrival_s", "nodes")
@@ -313,35 +311,9 @@ class Assignments(_message.Message):
     ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     DECIDE_US_FIELD_NUMBER: _ClassVar[int]
     sequence: int
-    assignments: _containers.RepeatedCompositeFieldContainer[Assignment]
+    assignments: _containers.RepeatedCompositeFieldContainer[Copy]
     decide_us: float
-    def __init__(self, sequence: _Optional[int] = ..., assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., decide_us: _Optional[float] = ...) -> None: ...
-
-class Assignment(_message.Message):
-    __slots__ = ("job", "node", "executor", "start_s", "finish_s", "duplicate")
-    JOB_FIELD_NUMBER: _ClassVar[int]
-    NODE_FIELD_NUMBER: _ClassVar[int]
-    EXECUTOR_FIELD_NUMBER: _ClassVar[int]
-    START_S_FIELD_NUMBER: _ClassVar[int]
-    FINISH_S_FIELD_NUMBER: _ClassVar[int]
-    DUPLICATE_FIELD_NUMBER: _ClassVar[int]
-    job: str
-    node: int
-    executor: int
-    start_s: float
-    finish_s: float
-    duplicate: Duplicate
-    def __init__(self, job: _Optional[str] = ..., node: _Optional[int] = ..., executor: _Optional[int] = ..., start_s: _Optional[float] = ..., finish_s: _Optional[float] = ..., duplicate: _Optional[_Union[Duplicate, _Mapping]] = ...) -> None: ...
-
-class Duplicate(_message.Message):
-    __slots__ = ("node", "start_s", "finish_s")
-    NODE_FIELD_NUMBER: _ClassVar[int]
-    START_S_FIELD_NUMBER: _ClassVar[int]
-    FINISH_S_FIELD_NUMBER: _ClassVar[int]
-    node: int
-    start_s: float
-    finish_s: float
-    def __init__(self, node: _Optional[int] = ..., start_s: _Optional[float] = ..., finish_s: _Optional[float] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., assignments: _Optional[_Iterable[_Union[Copy, _Mapping]]] = ..., decide_us: _Optional[float] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("session",)

@@ -118,22 +118,30 @@ def asked(session, sequence=1, **report):
 
 
 def test_one_node_after_the_other():
-    session = opened(sessions_of("fair", unequal=["high_rank_up_deft"]))
+    session, known = opened(sessions_of("fair", unequal=["high_rank_up_deft"])), [protocol.NodeJob(job="a")]
     first = asked(session, jobs=[chain()], most=1)
     assert [(each.job, each.node, each.executor, each.finish_s) for each in first.assignments] == [("a", 7, 1, 2.0)]
-    second = asked(session, 2)
+    assert session.overview(5) == [{"job": "a", "stages": 2, "waiting": 1}]
+    second = asked(session, 2, jobs=known, copies=first.assignments)
     assert [(each.node, each.executor, each.start_s) for each in second.assignments] == [(8, 1, 2.0)]
     assert second.decide_us > 0.0
-    assert not asked(session, 3).assignments
+    assert session.overview(5) == [{"job": "a", "stages": 2, "waiting": 0}]
+    assert not asked(session, 3, jobs=known, copies=[*first.assignments, *second.assignments]).assignments
+    # The second copy never was; then the job is gone.
+    assert asked(session, 4, jobs=known, copies=first.assignments).assignments == second.assignments
+    assert not asked(session, 5).assignments
+    assert session.num_jobs == 0
 
 
 def test_what_happened_counts_not_what_was_expected():
     session = opened(sessions_of("fair", unequal=["high_rank_up_deft:decision=event"]))
     assert [each.node for each in asked(session, jobs=[chain()]).assignments] == [7]
     # It should have finished at 2; at 3 it has not, at 5 it has.
-    assert not asked(session, 2, now_s=3.0).assignments
-    late = protocol.Copy(job="a", node=7, executor=1, start_s=0.0, finish_s=5.0, executed=True)
-    assert [each.start_s for each in asked(session, 3, now_s=5.0, copies=[late]).assignments] == [5.0]
+    known, copy = [protocol.NodeJob(job="a")], {"job": "a", "node": 7, "executor": 1, "start_s": 0.0}
+    expected = [protocol.Copy(**copy, finish_s=2.0)]
+    assert not asked(session, 2, now_s=3.0, jobs=known, copies=expected).assignments
+    late = [protocol.Copy(**copy, finish_s=5.0, executed=True)]
+    assert [each.start_s for each in asked(session, 3, now_s=5.0, jobs=known, copies=late).assignments] == [5.0]
 
 
 def test_an_executor_that_is_not_available_is_not_waited_for():
@@ -150,9 +158,11 @@ def test_a_copy_is_answered_with_the_node_it_is_for():
     unequal = protocol.UnequalExecutors(speeds=[1.0, 1.0], rate=1.0)
     session = opened(sessions_of("fair", unequal=["high_rank_up_deft"]), unequal=unequal)
     reply = asked(session, jobs=[protocol.NodeJob(job="v", nodes=nodes)])
-    (copied,) = (each for each in reply.assignments if each.HasField("duplicate"))
-    assert (copied.duplicate.node, copied.duplicate.start_s, copied.duplicate.finish_s) == (0, 0.0, 1.0)
-    assert (copied.start_s, copied.finish_s) == (1.0, 11.0)
+    rows = [(each.node, each.start_s, each.finish_s) for each in reply.assignments]
+    assert rows == [(0, 0.0, 1.0), (1, 1.0, 11.0), (0, 0.0, 1.0), (2, 1.0, 11.0)]
+    executors = [each.executor for each in reply.assignments]
+    assert executors[:2] != executors[2:]
+    assert len(set(executors[:2])) == len(set(executors[2:])) == 1
 
 
 BAD_OPENINGS = {
@@ -196,7 +206,7 @@ BAD_REPORTS = {
     "time": ({"now_s": float("nan")}, "now_s is nan"),
     "arrival": ({"jobs": [chain(arrival_s=9.0)]}, "arrives at 9.0; expected at most the time now, 0.0"),
     "twice": ({"jobs": [chain(), chain()]}, "job 'a' is told a second time"),
-    "no nodes": ({"jobs": [protocol.NodeJob(job="a")]}, "has no nodes"),
+    "no nodes": ({"jobs": [protocol.NodeJob(job="a")]}, "job 'a' has no nodes and is not known"),
     "no name": ({"jobs": [chain(job="")]}, "a job is ''"),
     "work": ({"jobs": [changed(work=-1.0)]}, "work: entry 1 is -1"),
     "same node": ({"jobs": [changed(node=7)]}, "a node is given twice"),
