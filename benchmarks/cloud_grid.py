@@ -174,7 +174,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=float, nargs="+", default=[1.0], help="parts of the iterations, ascending")
     parser.add_argument("--seeds", type=int, default=3, help="runs per algorithm, weight of cost and pattern")
-    parser.add_argument("--variant", choices=[*VARIANTS, *RULES], nargs="+", default=list(VARIANTS), help="what differs")
+    parser.add_argument(
+        "--variant", choices=[*VARIANTS, *RULES], nargs="+", default=list(VARIANTS), help="what differs"
+    )
     parser.add_argument("--beta", type=float, nargs="+", default=[0.0, 0.25, 0.5, 0.75, 1.0], help="weights of cost")
     parser.add_argument("--learner", choices=LEARNERS, nargs="+", default=list(LEARNERS), help="algorithms")
     parser.add_argument("--pattern", choices=ITERATIONS, nargs="+", default=list(ITERATIONS), help="arrivals")
