@@ -28,9 +28,11 @@ from experiments.training_files import read_training_file
 # Of models/training.
 CURVES, GRID, AGENTS, ABLATION = "cloud.csv", "cloud_grid.csv", "cloud_agents.csv", "cloud_ablation.csv"
 CURVE_COLUMNS = ("learner", "pattern", "beta", "seed", "iteration", "cpu_s", "decisions_seen", "reached")
-GRID_COLUMNS = (*CURVE_COLUMNS, "variant", "steps", "complete", "reward", "cost", "duration_s")
+GRID_COLUMNS = (*CURVE_COLUMNS, "steps", "complete")
 MEASURES = ("cost", "duration_s", "response_s", "good", "waits", "reward")  # of a placement
 AGENT_COLUMNS = ("learner", "variant", "pattern", "beta", "seed", "acts", "iteration", "complete", *MEASURES)
+RAW = "raw"  # variant of the grid whose inputs are as they are; of it the mean return was not kept
+MASKS = {"scaled": "without a mask", "scaled_mask": "with a mask"}
 # Names of agents that the paper's recipes trained, by learner and variant.
 AGENT_NAMES = {
     ("paper_dqn", "scaled"): "dqn", ("paper_dqn", "scaled_mask"): "dqn_mask",
@@ -48,6 +50,7 @@ OURS = ("aep", "ilp", "ilp_beta", "good_first", LEARNED, HERE, OPTIMUM)
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables of scores, held-out traces and changes there, and of what training runs wrote."""
     require_traces(params["jobs"])
+    grid = read_training_file(GRID, ("variant", *GRID_COLUMNS, "reward"))
     held_out = _held_out(params, context)
     changes = []
     for (pattern, beta), rows in held_out.groupby(["pattern", "beta"], sort=False):
@@ -60,8 +63,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "cloud_held_out": held_out,
         "cloud_changes": pandas.concat(changes, ignore_index=True),
         "cloud_curves": read_training_file(CURVES, CURVE_COLUMNS),
-        "cloud_grid": read_training_file(GRID, GRID_COLUMNS),
-        "cloud_agents": read_training_file(AGENTS, AGENT_COLUMNS),
+        "cloud_grid": grid[grid["variant"] == RAW][list(GRID_COLUMNS)],
+        "cloud_scaled": grid[grid["variant"] != RAW],
+        "cloud_agents": read_training_file(AGENTS, AGENT_COLUMNS).dropna(),  # those that place all jobs
         "cloud_ablation": read_training_file(ABLATION, ABLATION_COLUMNS),
     }
 
@@ -94,8 +98,8 @@ def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
 
 def _agents(pattern: str, betas: Sequence[float]) -> pandas.DataFrame:
     """What agents of the paper's recipes do with the trace, where they place all jobs: greedy, else sampled."""
-    table = read_training_file(AGENTS, AGENT_COLUMNS)
-    table = table[(table["pattern"] == pattern) & table["beta"].isin(betas) & table["cost"].notna()]
+    table = read_training_file(AGENTS, AGENT_COLUMNS).dropna()
+    table = table[(table["pattern"] == pattern) & table["beta"].isin(betas)]
     table = table.sort_values("acts").drop_duplicates(["learner", "variant", "beta", "seed"])  # greedy comes first
     named = [AGENT_NAMES.get(pair) for pair in zip(table["learner"], table["variant"], strict=True)]
     table = table.assign(scheduler=named, kind=table["acts"]).dropna(subset="scheduler")
@@ -135,14 +139,16 @@ def _iterations(grid: pandas.DataFrame) -> str:
     )
 
 
+def _iterations_by_mask(grid: pandas.DataFrame) -> str:
+    """The same without and with a mask."""
+    return "; ".join(f"{MASKS[name]} {_iterations(rows)}" for name, rows in grid.groupby("variant") if name in MASKS)
+
+
 def _caption(tables: Tables) -> str:
     """Caption of what is drawn over the weight of cost."""
-    grid = tables["cloud_grid"]
-    words = {"scaled": "without a mask", "scaled_mask": "with one"}
-    spans = [f"{words[name]} {_iterations(rows)}" for name, rows in grid.groupby("variant") if name in words]
     return (
         "One trace per pattern, VMs of Table 4, true clock. DQN and REINFORCE: from random weights on this trace, "
-        f"scaled inputs, iterations: {'; '.join(spans)}; greedy, or the mean of sampled runs that place all jobs where "
+        f"scaled inputs, iterations: {_iterations_by_mask(tables['cloud_scaled'])}; greedy, or the mean of sampled runs that place all jobs where "
         f"greedy does not. Learned: imitation of the ILP with β, then PPO, on other traces. {_OPTIMUM}"
     )
 
@@ -188,8 +194,8 @@ def cloud_ours(tables: Tables, run: Run) -> plotting.style.Figure:
 
 def _agent_curves(tables: Tables, learner: str, title: str) -> plotting.style.Figure:
     """Training from scaled inputs: episodes that place all jobs without a mask, returns without and with one."""
-    grid = tables["cloud_grid"]
-    grid = grid[(grid["learner"] == learner) & grid["variant"].isin(["scaled", "scaled_mask"])]
+    grid = tables["cloud_scaled"]
+    grid = grid[(grid["learner"] == learner) & grid["variant"].isin(MASKS)]
     parts = {"complete": "scaled", "reward": "scaled", "reward, mask": "scaled_mask"}
     patterns = list(PAPER_ITERATIONS)
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.3 * len(patterns) + 0.4)
@@ -198,17 +204,11 @@ def _agent_curves(tables: Tables, learner: str, title: str) -> plotting.style.Fi
             rows = grid[(grid["variant"] == variant) & (grid["pattern"] == pattern)]
             last = variant == "scaled_mask"
             plotting.cloud.training_by_beta(rows, measure.partition(",")[0], axes, legend=last)
-            axes.set_title(f"{pattern} arrivals, {'mask' if last else 'no mask'}", loc="left")
-    spans = [
-        f"{name.replace('scaled_mask', 'with a mask').replace('scaled', 'without')}: {_iterations(rows)}"
-        for name, rows in grid.groupby("variant")
-    ]
+            axes.set_title(f"{pattern}, {'mask' if last else 'no mask'}", loc="left")
+    differs = "rewards in units of 200" if learner == "paper_dqn" else "returns less their mean"
     caption = (
-        "Table 5 on inputs divided by their largest values; "
-        + ("rewards in units of 200. " if learner == "paper_dqn" else "returns less their mean. ")
-        + "Means over the training episodes between two validations. Iterations, "
-        + "; ".join(spans)
-        + f"; {count(grid['seed'].nunique(), 'seed')}."
+        f"Table 5 on inputs divided by their largest values; {differs}. Means over the training episodes between two "
+        f"validations. Iterations: {_iterations_by_mask(grid)}; {count(grid['seed'].nunique(), 'seed')}."
     )
     return plotting.style.entitle(figure, title, caption, "cloud VMs")
 
@@ -226,7 +226,6 @@ def fig5_reinforce(tables: Tables, run: Run) -> plotting.style.Figure:
 def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figures 4 and 5: the paper's recipe without a mask from raw inputs, over all weights of cost."""
     grid = tables["cloud_grid"]
-    grid = grid[grid["variant"] == "raw"]
     patterns = list(dict.fromkeys(grid["pattern"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)
     for row, pattern in zip(figure.subplots(len(patterns), 2, squeeze=False), patterns, strict=True):

@@ -80,7 +80,7 @@ def training(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
 TRAINED = {
     "reached": "$R_{epi}$ reached (%)",
     "steps": "actions per episode",
-    "complete": "episodes that place all jobs",
+    "complete": "share that places all jobs",
     "reward": "mean return",
 }
 
