@@ -146,9 +146,10 @@ def _iterations_by_mask(grid: pandas.DataFrame) -> str:
 
 def _caption(tables: Tables) -> str:
     """Caption of what is drawn over the weight of cost."""
+    iterations = _iterations_by_mask(tables["cloud_scaled"])
     return (
         "One trace per pattern, VMs of Table 4, true clock. DQN and REINFORCE: from random weights on this trace, "
-        f"scaled inputs, iterations: {_iterations_by_mask(tables['cloud_scaled'])}; greedy, or the mean of sampled runs that place all jobs where "
+        f"scaled inputs, iterations: {iterations}; greedy, or the mean of sampled runs that place all jobs where "
         f"greedy does not. Learned: imitation of the ILP with β, then PPO, on other traces. {_OPTIMUM}"
     )
 
