@@ -146,12 +146,15 @@ def _iterations_by_mask(grid: pandas.DataFrame) -> str:
 
 def _caption(tables: Tables) -> str:
     """Caption of what is drawn over the weight of cost."""
-    iterations = _iterations_by_mask(tables["cloud_scaled"])
-    return (
-        "One trace per pattern, VMs of Table 4, true clock. DQN and REINFORCE: from random weights on this trace, "
-        f"scaled inputs, iterations: {iterations}; greedy, or the mean of sampled runs that place all jobs where "
-        f"greedy does not. Learned: imitation of the ILP with β, then PPO, on other traces. {_OPTIMUM}"
-    )
+    parts = ["One trace per pattern, VMs of Table 4, true clock."]
+    if tables["cloud_scores"]["scheduler"].isin(AGENT_NAMES.values()).any():
+        parts.append(
+            "DQN and REINFORCE: from random weights on this trace, scaled inputs, iterations: "
+            f"{_iterations_by_mask(tables['cloud_scaled'])}; greedy, or the mean of sampled runs that place all jobs "
+            "where greedy does not."
+        )
+    parts.append(f"Learned: imitation of the ILP with β, then PPO, on other traces. {_OPTIMUM}")
+    return " ".join(parts)
 
 
 def fig6_cost(tables: Tables, run: Run) -> plotting.style.Figure:
