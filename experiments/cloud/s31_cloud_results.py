@@ -1,12 +1,15 @@
 """Cost and job times of placement policies: Figures 4 to 9, held-out traces, optimum.
 
 Nothing is trained here. ``models/training/cloud.csv`` has the curves of training runs,
-``models/training/cloud_grid.csv`` those of the paper's recipe by weight of cost, and
+``models/training/cloud_grid.csv`` those of the paper's recipes by weight of cost,
+``models/training/cloud_agents.csv`` what their policies do with the published traces, and
 ``models/training/cloud_ablation.csv`` what became of the fast recipe without one of its parts;
-``models/training/README.md`` explains all three.
+``models/training/README.md`` explains all four.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pandas
 
@@ -22,20 +25,32 @@ from experiments.comparisons import paired_changes
 from experiments.experiment import Context, Experiment, Files, Policies
 from experiments.training_files import read_training_file
 
-CURVES, GRID, ABLATION = "cloud.csv", "cloud_grid.csv", "cloud_ablation.csv"  # of models/training
+# Of models/training.
+CURVES, GRID, AGENTS, ABLATION = "cloud.csv", "cloud_grid.csv", "cloud_agents.csv", "cloud_ablation.csv"
 CURVE_COLUMNS = ("learner", "pattern", "beta", "seed", "iteration", "cpu_s", "decisions_seen", "reached")
 GRID_COLUMNS = (*CURVE_COLUMNS, "steps", "complete")
+MEASURES = ("cost", "duration_s", "response_s", "good", "waits", "reward")  # of a placement
+AGENT_COLUMNS = ("learner", "variant", "pattern", "beta", "seed", "acts", "iteration", "complete", *MEASURES)
+RAW = "raw"  # variant of the grid whose inputs are as they are; of it the mean return was not kept
+MASKS = {"scaled": "without a mask", "scaled_mask": "with a mask"}
+# Names of agents that the paper's recipes trained, by learner and variant.
+AGENT_NAMES = {
+    ("paper_dqn", "scaled"): "dqn", ("paper_dqn", "scaled_mask"): "dqn_mask",
+    ("paper_reinforce", "scaled"): "reinforce", ("paper_reinforce", "scaled_mask"): "reinforce_mask",
+}  # fmt: skip
 ABLATION_COLUMNS = ("variant", "pattern", "beta", "seed", "cpu_s", "cost", "loss_ratio")
 PAPER_ITERATIONS = {"normal": 10_000, "burst": 20_000}
 OPTIMUM, HERE, LEARNED = "cloud_optimum", "learned_here", "learned"
-# With whom held-out results are compared, and who is drawn over beta.
+# With whom held-out results are compared; who is drawn in the paper's Figures 6 to 9, and who beside the optimum.
 BASELINES = ("aep", "ilp_exact", "good_first")
-DRAWN = ("rr", "aep", "ilp", "ilp_beta", "good_first", LEARNED, HERE, OPTIMUM)
+DRAWN = ("rr", "rrc", "ff", "ilp", "aep", *AGENT_NAMES.values(), LEARNED, OPTIMUM)
+OURS = ("aep", "ilp", "ilp_beta", "good_first", LEARNED, HERE, OPTIMUM)
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables of scores, held-out traces with changes, and training: curves, grid, ablation."""
+    """Tables of scores, held-out traces and changes there, and of what training runs wrote."""
     require_traces(params["jobs"])
+    grid = read_training_file(GRID, ("variant", *GRID_COLUMNS, "reward"))
     held_out = _held_out(params, context)
     changes = []
     for (pattern, beta), rows in held_out.groupby(["pattern", "beta"], sort=False):
@@ -48,13 +63,15 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "cloud_held_out": held_out,
         "cloud_changes": pandas.concat(changes, ignore_index=True),
         "cloud_curves": read_training_file(CURVES, CURVE_COLUMNS),
-        "cloud_grid": read_training_file(GRID, GRID_COLUMNS),
+        "cloud_grid": grid[grid["variant"] == RAW][list(GRID_COLUMNS)],
+        "cloud_scaled": grid[grid["variant"] != RAW],
+        "cloud_agents": read_training_file(AGENTS, AGENT_COLUMNS).dropna(),  # those that place all jobs
         "cloud_ablation": read_training_file(ABLATION, ABLATION_COLUMNS),
     }
 
 
 def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
-    """Every measure on one trace per pattern and weight of cost: rules, policies, best known."""
+    """Every measure on one trace per pattern and weight of cost: rules, policies, best known, agents."""
     parts = []
     for pattern, jobs in params["jobs"].items():
         workload = parse_placement_jobs(jobs).workload(0)
@@ -73,7 +90,20 @@ def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
                 "good": result.good_placements, "waits": result.waits, "reward": result.reward,
             }  # fmt: skip
             parts.append(pandas.DataFrame([row]))
+        # The agents were trained on the published traces.
+        if jobs == pattern:
+            parts.append(_agents(pattern, params["betas"]))
     return pandas.concat(parts, ignore_index=True)
+
+
+def _agents(pattern: str, betas: Sequence[float]) -> pandas.DataFrame:
+    """What agents of the paper's recipes do with the trace, where they place all jobs: greedy, else sampled."""
+    table = read_training_file(AGENTS, AGENT_COLUMNS).dropna()
+    table = table[(table["pattern"] == pattern) & table["beta"].isin(betas)]
+    table = table.sort_values("acts").drop_duplicates(["learner", "variant", "beta", "seed"])  # greedy comes first
+    named = [AGENT_NAMES.get(pair) for pair in zip(table["learner"], table["variant"], strict=True)]
+    table = table.assign(scheduler=named, kind=table["acts"]).dropna(subset="scheduler")
+    return table[["pattern", "beta", "kind", "scheduler", "seed", *MEASURES]]
 
 
 def _held_out(params: dict, context: Context) -> pandas.DataFrame:
@@ -87,46 +117,118 @@ def _held_out(params: dict, context: Context) -> pandas.DataFrame:
     return pandas.concat(parts, ignore_index=True)
 
 
-def _per_pattern(tables: Tables, draw, *about, height: float = 4.6) -> plotting.style.Figure:
+def _per_pattern(tables: Tables, draw, *about, drawn=DRAWN, height: float = 5.2) -> plotting.style.Figure:
     scores = tables["cloud_scores"]
-    return by_pattern(scores[scores["scheduler"].isin(DRAWN)], draw, *about, height=height)
+    return by_pattern(scores[scores["scheduler"].isin(drawn)], draw, *about, height=height)
 
 
-_CAPTION = (
-    "One trace per pattern, VMs of Table 4, true clock. Learned: imitation of the ILP with β, then PPO. Learned on the "
-    "trace: with normal arrivals the same, which may wait although it could place, at no cost here; in the burst the "
-    "plan of a search, imitated, without such waits. Optimum or best found: by $R_{epi}$ of each β without such waits, "
-    "so one measure alone can be lower elsewhere; exact where all busy periods could be searched."
+_OPTIMUM = (
+    "Optimum or best found: by $R_{epi}$ of each β without such waits, so one measure alone can be lower elsewhere; "
+    "exact where all busy periods could be searched."
 )
+
+
+def _iterations(grid: pandas.DataFrame) -> str:
+    """Words about how long runs were: least and most iterations by pattern, beside those of the paper."""
+    ends = (
+        grid.groupby(["pattern", "learner", "beta", "seed"])["iteration"].max().groupby("pattern").agg(["min", "max"])
+    )
+    return ", ".join(
+        f"{low:,}{f' to {most:,}' if most > low else ''} of the paper's {PAPER_ITERATIONS[name]:,} ({name})"
+        for name, low, most in ends.sort_index(ascending=False).itertuples()
+    )
+
+
+def _iterations_by_mask(grid: pandas.DataFrame) -> str:
+    """The same without and with a mask."""
+    return "; ".join(f"{MASKS[name]} {_iterations(rows)}" for name, rows in grid.groupby("variant") if name in MASKS)
+
+
+def _caption(tables: Tables) -> str:
+    """Caption of what is drawn over the weight of cost."""
+    parts = ["One trace per pattern, VMs of Table 4, true clock."]
+    if tables["cloud_scores"]["scheduler"].isin(AGENT_NAMES.values()).any():
+        parts.append(
+            "DQN and REINFORCE: from random weights on this trace, scaled inputs, iterations: "
+            f"{_iterations_by_mask(tables['cloud_scaled'])}; greedy, or the mean of sampled runs that place all jobs "
+            "where greedy does not."
+        )
+    parts.append(f"Learned: imitation of the ILP with β, then PPO, on other traces. {_OPTIMUM}")
+    return " ".join(parts)
 
 
 def fig6_cost(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 6: cost over the weight of cost."""
     figure = _per_pattern(tables, plotting.cloud.over_beta, "cost")
-    return plotting.style.entitle(figure, "Figure 6: cost of VMs", _CAPTION, "cloud VMs")
+    return plotting.style.entitle(figure, "Figure 6: cost of VMs", _caption(tables), "cloud VMs")
 
 
 def fig7_duration(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 7: mean duration over the weight of cost."""
     figure = _per_pattern(tables, plotting.cloud.over_beta, "duration_s")
-    return plotting.style.entitle(figure, "Figure 7: mean duration of jobs", _CAPTION, "cloud VMs")
+    return plotting.style.entitle(figure, "Figure 7: mean duration of jobs", _caption(tables), "cloud VMs")
 
 
 def fig8_good_placements(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 8: good placements over the weight of cost."""
     figure = _per_pattern(tables, plotting.cloud.over_beta, "good")
-    return plotting.style.entitle(figure, "Figure 8: good placements", _CAPTION, "cloud VMs")
+    return plotting.style.entitle(figure, "Figure 8: good placements", _caption(tables), "cloud VMs")
+
+
+_POINTS = "A point per β; hollow: another β of the same line is better in both."
 
 
 def fig9_cost_and_time(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 9: cost against mean duration, a point per weight of cost."""
-    figure = _per_pattern(tables, plotting.cloud.cost_and_time, height=5.2)
-    caption = f"{_CAPTION} A point per β; hollow: another β of the same line is better in both."
+    figure = _per_pattern(tables, plotting.cloud.cost_and_time, height=5.4)
+    caption = f"{_caption(tables)} {_POINTS}"
     return plotting.style.entitle(figure, "Figure 9: what the weight of cost trades", caption, "cloud VMs")
 
 
+def cloud_ours(tables: Tables, run: Run) -> plotting.style.Figure:
+    """Cost against mean duration of the rules and policies of this project."""
+    figure = _per_pattern(tables, plotting.cloud.cost_and_time, drawn=OURS)
+    caption = (
+        "One trace per pattern, VMs of Table 4, true clock. Learned: imitation of the ILP with β, then PPO. Learned on "
+        "the trace: with normal arrivals the same, which may wait although it could place, at no cost here; in the "
+        f"burst the plan of a search, imitated, without such waits. {_OPTIMUM} {_POINTS}"
+    )
+    return plotting.style.entitle(figure, "Rules and policies of this project", caption, "cloud VMs")
+
+
+def _agent_curves(tables: Tables, learner: str, title: str) -> plotting.style.Figure:
+    """Training from scaled inputs: episodes that place all jobs without a mask, returns without and with one."""
+    grid = tables["cloud_scaled"]
+    grid = grid[(grid["learner"] == learner) & grid["variant"].isin(MASKS)]
+    parts = {"complete": "scaled", "reward": "scaled", "reward, mask": "scaled_mask"}
+    patterns = list(PAPER_ITERATIONS)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.3 * len(patterns) + 0.4)
+    for row, pattern in zip(figure.subplots(len(patterns), len(parts), squeeze=False), patterns, strict=True):
+        for axes, (measure, variant) in zip(row, parts.items(), strict=True):
+            rows = grid[(grid["variant"] == variant) & (grid["pattern"] == pattern)]
+            last = variant == "scaled_mask"
+            plotting.cloud.training_by_beta(rows, measure.partition(",")[0], axes, legend=last)
+            axes.set_title(f"{pattern}, {'mask' if last else 'no mask'}", loc="left")
+    differs = "rewards in units of 200" if learner == "paper_dqn" else "returns less their mean"
+    caption = (
+        f"Table 5 on inputs divided by their largest values; {differs}. Means over the training episodes between two "
+        f"validations. Iterations: {_iterations_by_mask(grid)}; {count(grid['seed'].nunique(), 'seed')}."
+    )
+    return plotting.style.entitle(figure, title, caption, "cloud VMs")
+
+
+def fig4_dqn(tables: Tables, run: Run) -> plotting.style.Figure:
+    """Figure 4: training of DQN by weight of cost, from scaled inputs."""
+    return _agent_curves(tables, "paper_dqn", "Figure 4: DQN by weight of cost")
+
+
+def fig5_reinforce(tables: Tables, run: Run) -> plotting.style.Figure:
+    """Figure 5: training of REINFORCE by weight of cost, from scaled inputs."""
+    return _agent_curves(tables, "paper_reinforce", "Figure 5: REINFORCE by weight of cost")
+
+
 def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figures 4 and 5: the paper's recipe without a mask, over all weights of cost."""
+    """Figures 4 and 5: the paper's recipe without a mask from raw inputs, over all weights of cost."""
     grid = tables["cloud_grid"]
     patterns = list(dict.fromkeys(grid["pattern"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)
@@ -136,15 +238,13 @@ def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
             plotting.cloud.training_band(rows, measure, axes, legend=measure == "steps")
         row[0].set_title(f"{pattern} arrivals", loc="left")
     betas = ", ".join(f"{beta:g}" for beta in sorted(grid["beta"].unique()))
-    most = grid.groupby("pattern")["iteration"].max()
-    lengths = ", ".join(f"{most[name]:,} of the paper's {PAPER_ITERATIONS[name]:,} ({name})" for name in patterns)
     caption = (
-        f"The paper's recipe without a mask, {count(grid['seed'].nunique(), 'seed')}, weights of cost {betas}. Lines: "
+        f"Table 5 without a mask, inputs as they are, {count(grid['seed'].nunique(), 'seed')}, β of {betas}. Lines: "
         "means over the runs that got so far; bands: least and most of them. Left: $R_{epi}$ of the greedy policy as a "
         "share of $R_{fixed}$, 0 where it does not place all jobs. Right: actions of a training episode, which an "
-        f"invalid one ends. Iterations: at most {lengths}."
+        f"invalid one ends. Iterations: {_iterations(grid)}."
     )
-    return plotting.style.entitle(figure, "Figures 4 and 5: training with the paper's recipe", caption, "cloud VMs")
+    return plotting.style.entitle(figure, "Figures 4 and 5: training from raw inputs", caption, "cloud VMs")
 
 
 def fig4_training(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -182,11 +282,11 @@ EXPERIMENT = Experiment(
     "Islam et al., Figures 4 to 9",
     compute,
     figures=(
-        fig4_grid, fig4_training, fig6_cost, fig7_duration, fig8_good_placements, fig9_cost_and_time,
-        cloud_held_out_changes,
+        fig4_dqn, fig5_reinforce, fig4_grid, fig4_training, fig6_cost, fig7_duration, fig8_good_placements,
+        fig9_cost_and_time, cloud_ours, cloud_held_out_changes,
     ),
     inputs=(
-        Files([f"models/training/{name}" for name in (CURVES, GRID, ABLATION)]),
+        Files([f"models/training/{name}" for name in (CURVES, GRID, AGENTS, ABLATION)]),
         Policies(("cloud-fast", "cloud-normal", "cloud-burst-search")),
     ),
     tiny={

@@ -157,7 +157,8 @@ def advantages(
         memory: Sums of earlier iterations; brought up to date in place. None: no linear part.
         memory_share: What is kept of ``memory``.
         ridge: See :func:`solve_ridge`.
-        normalise: Divide by the standard deviation over ``"all"`` decisions, per ``"sequence"``; ``"raw"``: do not.
+        normalise: Divide by the standard deviation over ``"all"`` decisions, per ``"sequence"``; ``"centred"``: the
+            first, after their mean is subtracted; ``"raw"``: do not.
         baseline: Whether there is one; else advantages are returns.
 
     Returns:
@@ -221,7 +222,10 @@ def _normalised(values: list[list[np.ndarray]], how: str) -> list[list[np.ndarra
         spread = float(np.std(np.concatenate([part for group in groups for part in group])))
         return [[part / spread for part in group] for group in groups] if spread > 0.0 else groups
 
-    if how == "all":
+    if how == "centred":
+        mean = float(np.mean(np.concatenate([part for group in values for part in group])))
+        values = [[part - mean for part in group] for group in values]
+    if how in ("all", "centred"):
         return scaled(values)
     if how == "sequence":
         return [scaled([group])[0] for group in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
@@ -29,7 +30,7 @@ def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None) 
     table = scores.pivot_table(index="beta", columns="scheduler", values=measure)
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
-        axes.plot(table[name], **mark.line(), marker=mark.marker, markersize=4)
+        axes.plot(table[name].dropna(), **mark.line(), marker=mark.marker, markersize=4)
     axes.set(xlabel="weight of cost β", ylabel=MEASURES[measure])
     axes.set_xticks(table.index)
     axes.tick_params(axis="x", labelsize=6)
@@ -76,7 +77,12 @@ def training(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
 
 
 #: What is drawn over the iterations of training runs, as axes name it.
-TRAINED = {"reached": "$R_{epi}$ reached (%)", "steps": "actions per episode"}
+TRAINED = {
+    "reached": "$R_{epi}$ reached (%)",
+    "steps": "actions per episode",
+    "complete": "share that places all jobs",
+    "reward": "mean return",
+}
 
 
 @style.on_axes(style.COLUMN, 2.4, legend=style.legend_beside)
@@ -96,6 +102,22 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
     axes.set(xlabel="iteration", ylabel=TRAINED[measure])
     if measure == "reached":
         axes.set_ylim(-2.0, 100.0)
+
+
+@style.on_axes(style.COLUMN, 2.4, legend=style.legend_beside)
+def training_by_beta(curves: pandas.DataFrame, measure: str, axes: Axes | None = None) -> None:
+    """A measure over iterations, a line per weight of cost; means over seeds.
+
+    Args:
+        curves: beta, seed, iteration and the measure; runs may be of different lengths.
+        measure: A column of :data:`TRAINED`.
+        axes: Where to draw; a new figure when omitted.
+    """
+    betas = sorted(curves["beta"].unique())
+    for color, beta in zip(matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(betas))), betas, strict=True):
+        rows = curves[curves["beta"] == beta].groupby("iteration")[measure].mean().dropna()
+        axes.plot(rows, color=color, marker="o", markersize=2, label=f"β = {beta:g}")
+    axes.set(xlabel="iteration", ylabel=TRAINED[measure])
 
 
 @style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)

@@ -193,11 +193,13 @@ def test_ridge_ignores_constant_columns_and_scale():
     assert solve_ridge(np.zeros((2, 2)), np.zeros(2), 1.0).tolist() == [0.0, 0.0]
 
 
-@given(GROUPS, st.sampled_from(["all", "sequence"]))
+@given(GROUPS, st.sampled_from(["all", "sequence", "centred"]))
 def test_normalised_advantages_have_unit_spread(groups, how):
     plain, scaled = advantages(groups).values, advantages(groups, normalise=how).values
-    if how == "all" and np.std(np.concatenate(plain)) > 1e-9:
+    if how != "sequence" and np.std(np.concatenate(plain)) > 1e-9:
         assert np.std(np.concatenate(scaled)) == pytest.approx(1.0)
+    if how == "centred":
+        assert np.mean(np.concatenate(scaled)) == pytest.approx(0.0, abs=1e-6)
     index = 0
     for group in groups:
         own = np.concatenate(plain[index : index + len(group)])

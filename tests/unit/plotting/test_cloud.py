@@ -20,6 +20,14 @@ def test_bands_of_training_join_runs_of_different_lengths():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["DQN (paper)"]
 
 
+def test_a_line_per_weight_of_cost_is_the_mean_of_its_seeds():
+    rows = [(beta, seed, iteration, beta + seed) for beta in (0.0, 1.0) for seed in (0, 2) for iteration in (1, 2)]
+    axes = cloud.training_by_beta(pandas.DataFrame(rows, columns=["beta", "seed", "iteration", "complete"]), "complete")
+    assert [list(line.get_ydata()) for line in axes.lines] == [[1.0, 1.0], [2.0, 2.0]]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["β = 0", "β = 1"]
+    assert axes.get_ylabel() == cloud.TRAINED["complete"]
+
+
 def test_a_line_joins_the_weights_of_cost_that_no_other_beats():
     rows = [
         ("aep", beta, cost, time) for beta, (cost, time) in enumerate([(5.0, 1.0), (3.0, 2.0), (4.0, 3.0), (1.0, 4.0)])

@@ -85,10 +85,12 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         None, "Time constant of the discount, exp(-dt / horizon_s); none: undiscounted.", above=True, none=True
     )
     normalise: str = choice(
-        "Divide advantages by their standard deviation over all decisions or per sequence; raw: do not.",
+        "Divide advantages by their standard deviation over all decisions or per sequence; centred: the first, after "
+        "their mean is subtracted; raw: do not.",
         "raw",
         "all",
         "sequence",
+        "centred",
     )
     reward_scale_s: float = number(100.0, "Rewards are in units of this many job-seconds.", above=True)
     differential: bool = switch(

@@ -30,7 +30,10 @@ TASK = PlacementTask(("generated:n=8", "generated:pattern=burst,n=8"), betas=(1.
 SHARED = PlacementArchitecture(hidden=(8, 4))
 VECTOR = PlacementArchitecture.named("paper", 12, hidden=(6,), masked=True, prices=True)
 BARE = PlacementArchitecture.named("paper", 12, hidden=(6,))
-NETWORKS = pytest.mark.parametrize("network", [SHARED, VECTOR, BARE], ids=["shared", "vector", "bare"])
+SCALED = PlacementArchitecture.named("paper", 12, hidden=(6,), prices=True, scaled=True)
+NETWORKS = pytest.mark.parametrize(
+    "network", [SHARED, VECTOR, BARE, SCALED], ids=["shared", "vector", "bare", "scaled"]
+)
 
 
 def small_weights(network, seed=0):
@@ -155,6 +158,43 @@ def test_without_a_mask_an_invalid_action_ends_the_episode():
     assert failed
     assert all(np.isnan(record.cost) and record.reward[-1] == -200.0 for record in failed)
     assert all((np.diff(record.first) == 13).all() for record in records)
+
+
+@pytest.mark.parametrize("job_id", ["id", "type"])
+def test_scaled_inputs_are_the_raw_ones_over_the_largest(job_id):
+    fields = {"hidden": (6,), "masked": True, "prices": True, "job_id": job_id}
+    raw, scaled = (PlacementArchitecture.named("paper", 12, scaled=each, **fields) for each in (False, True))
+    sequence = TASK.training_sequences(0, 1, 1)[0]
+    settings, workload = TASK.settings_of(sequence), TASK.workload(sequence)
+    vms, jobs = settings.cluster.vms, workload.jobs
+    cores, memory, price = (max(getattr(vm, name) for vm in vms) for name in ("cores", "memory_gb", "price_per_hour"))
+    jobs_or_types = 3 if job_id == "type" else len(jobs)
+    about = [jobs_or_types, cores, memory, max(job.executors for job in jobs)]
+    largest = np.array([*[cores, memory] * len(vms), *about, *[price] * len(vms)])
+    x = []
+    for network in (raw, scaled):
+        # All actions are given, so that both see the same states; the decision after them is recorded.
+        episode = Episode.of(workload, settings)
+        memory_of = LearnedPlacement(network, small_weights(network)).memory(episode.state, record=True)
+        episode.start(0)
+        give_actions(memory_of, [1, 2, 3][: jobs[0].executors])
+        play(episode.state, episode.other, memory_of)
+        x.append(memory_of.rec_x[: network.inputs].copy())
+    np.testing.assert_allclose(x[1], x[0] / largest, rtol=1e-6)
+    assert x[1].max() == 1.0
+    assert x[0][-1] == np.float32(vms[-1].price_per_hour)
+
+
+def test_reinforce_learns_to_place_all_jobs_from_scaled_inputs(tmp_path):
+    # Without a mask and from random weights. Of ten seeds, the last half is 0.12 to 0.45 above the first quarter.
+    task = PlacementTask(("generated:n=3",), reward="table3")
+    changes = {"iterations": 60, "validate_every": 60, "validation_sequences": 1, "checkpoint_every": 60}
+    recipe = Recipe.named("paper", "placement", normalise="centred", lr_start=3e-3, lr_end=3e-3, **changes)
+    network = PlacementArchitecture.named("paper", 12, hidden=(32,), scaled=True)
+    run = PlacementRun(task, recipe, network, 1)
+    curve = run.trainer(tmp_path, backend="threads", workers=1, tensorboard=False).train().curve
+    complete = [row["complete"] for row in curve]
+    assert np.mean(complete[30:]) > np.mean(complete[:15]) + 0.2
 
 
 @pytest.mark.parametrize("mode", ["paper", "released"])

@@ -81,6 +81,7 @@ class PlacementArchitecture(NetworkShape):
     vms: int = 0  # VMs of the cluster that a vector describes; 0 with the shared scorer
     prices: bool = False  # the vector holds the prices, which the paper has in words only
     job_id: str = "id"  # what stands in the vector for the job: its number, or its ``"type"`` as in the published code
+    scaled: bool = False  # numbers of the vector are divided by the largest on the cluster and in the trace
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))

@@ -16,6 +16,7 @@ POLICY = FieldGroup.of(
         most_waits="voluntary waits before a job",
         prices="1: the vector has the prices",
         by_type="1: the vector has the type in place of the job's number",
+        scaled="1: numbers of the vector are divided by their largest values",
         num_layers="layers of the network",
         inputs="width of the input",
         width="widest layer",
@@ -48,6 +49,15 @@ WORKSPACE = FieldGroup.of(
         queue_at="first job that has not arrived",
     ),
     fields(F64, None, core_rate="mean price of a core per second", total="sum of rewards"),
+    fields(
+        F64,
+        None,
+        unit_cores="what cores are divided by in the vector",
+        unit_memory="memory",
+        unit_job="number or type of the job",
+        unit_executors="executors left",
+        rate_factor="what prices per second are multiplied by",
+    ),
     fields(
         I64,
         "vm",

@@ -9,7 +9,7 @@ from decima.core.random import draw_uniform, next_raw
 from decima.learning.dense import call_dense
 from decima.systems.cloud.engine import fill_mask, is_off, loss_of, ready_at, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
-from decima.systems.cloud.policy.features import fill_rows, fill_vector, update_job
+from decima.systems.cloud.policy.features import choose_units, fill_rows, fill_vector, update_job
 from decima.systems.cloud.policy.fields import NO_TEACHER, policy_at
 
 
@@ -157,6 +157,7 @@ def _start(s, p):
         price += s.vm_rate[vm]
         cores += s.vm_cores[vm]
     p.core_rate = price / cores
+    choose_units(s, p)
     p.decisions = p.rows = 0
     if s.steps == 0:
         p.shown = -1

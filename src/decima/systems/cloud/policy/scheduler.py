@@ -110,6 +110,7 @@ class LearnedPlacement:
             most_waits=shape.waits,
             prices=shape.prices,
             by_type=shape.job_id == "type",
+            scaled=shape.scaled,
             num_layers=len(shape.hidden) + 1,
             inputs=shape.inputs,
             width=width,
