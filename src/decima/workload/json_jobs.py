@@ -34,7 +34,9 @@ _TPCH_NAME = re.compile(r"q(?P<query>\d+)-(?P<size>\d+g)")
 
 
 def load(path: str | os.PathLike) -> Workload:
-    """Read a workload from JSON, a workflow of WfCommons, or all profiles of a `.parquet` file as one batch.
+    """Read a workload from a file.
+
+    A JSON file has jobs or a workflow of WfCommons; all profiles of a `.parquet` file are one batch.
 
     The label is the one in the file, else the file's name without its ending.
 

@@ -29,7 +29,9 @@ class Workflow:
 
     @property
     def profile(self) -> JobProfile:
-        """The workflow as a job of the Spark cluster: a stage of one task each, as long on every executor.
+        """The workflow as a job of the Spark cluster.
+
+        Every task is a stage of one task, which takes its runtime on every executor.
 
         Raises:
             WorkloadError: Tasks wait for each other.
@@ -147,10 +149,10 @@ def _from_1_5(where: str, workflow: dict) -> tuple[list, list, list, list, list,
     return names, parents, runtimes, inputs, outputs, sizes
 
 
-def _get(body: Any, key: str, where: str, kind: type) -> Any:
-    if not isinstance(body, dict) or not isinstance(body.get(key), kind):
+def _get(body: Any, key: str, where: str, expected: type) -> Any:
+    if not isinstance(body, dict) or not isinstance(body.get(key), expected):
         words = {dict: "an object", list: "a list", str: "a text"}
-        raise WorkloadError(f"{where}: {key} is missing, or not {words[kind]}; expected a workflow of WfCommons")
+        raise WorkloadError(f"{where}: {key} is missing, or not {words[expected]}; expected a workflow of WfCommons")
     return body[key]
 
 

@@ -110,7 +110,7 @@ def _table() -> dict[str, JobProfile]:
 
 
 def _elsewhere() -> str:
-    """Hint at profiles that were fetched outside of the checkout, where commands run from other folders find them."""
+    """Hint at profiles that were fetched outside of the checkout."""
     root = config.user_data_root()
     if root == config.data_root() or not any(
         (root / name).exists() for name in ("raw/tpch", f"workloads/{PREPARED_NAME}")
