@@ -42,11 +42,7 @@ def bound(
         int, typer.Option(metavar="N", min=0, max=options.MOST, help="Schedules to try on each; 0: no search.")
     ] = 2000,
     delays: Annotated[
-        bool,
-        typer.Option(
-            "--delays",
-            help="Continue the search without and with delays of stages; the difference is the gain of idling.",
-        ),
+        bool, typer.Option("--delays", help="Continue the search without and with delays: the gain of idling.")
     ] = False,
     fluid: Annotated[
         bool, typer.Option("--fluid", help="Add a fluid estimate of the optimum for mean durations; it is not a bound.")

@@ -116,9 +116,7 @@ def serve(
         str, typer.Option(metavar="|".join(LEVELS), help="Lowest level to log on stderr.")
     ] = "warning",
     log_format: Annotated[str, typer.Option(metavar="|".join(FORMS), help="Format of the log's lines.")] = "text",
-    max_sessions: Annotated[
-        int, typer.Option(metavar="N", min=1, max=100_000, help="Maximum number of open sessions.")
-    ] = 2048,
+    max_sessions: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Limit of sessions.")] = 2048,
     max_executors: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of executors of all sessions together.")
     ] = 1_000_000,

@@ -97,7 +97,7 @@ def check(
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
 ) -> None:
-    """Check a schedule on unequal executors; print the first violation and exit with 2."""
+    """Check a schedule on unequal executors; at a violation, print it and exit with 2."""
     from decima.systems.unequal import load_schedule, validate
 
     instance = cluster.instance(seed)
@@ -213,12 +213,10 @@ def alibaba(
         float | None, typer.Option(metavar="S", help="Begin to read the raw files at this time.", show_default="203040")
     ] = None,
     length_s: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Length of the part to read from the raw files.", show_default="3600"),
+        float | None, typer.Option(metavar="S", help="Length to read from the raw files.", show_default="3600")
     ] = None,
     like: Annotated[
-        int | None,
-        typer.Option(metavar="JOBS", help="Generate this many jobs similar to those of the trace; needs no data."),
+        int | None, typer.Option(metavar="JOBS", help="Generate so many jobs similar to the trace's; needs no data.")
     ] = None,
     mix: Annotated[
         str | None,

@@ -85,8 +85,8 @@ def test_buffers_keep_what_they_hold_when_they_grow():
         ("price", [1j, 2j, 3j], "got type complex128; expected 3 of float64"),
         ("price", [[1.0], [2.0, 3.0], []], "got rows of different lengths"),
         ("cost", [1.0, 2.0, 3.0], "the shop has no input array 'cost'; it has: price"),
-        ("stock", [1, 2, 3], "no array 'stock' to be given"),
-        ("customers", [1], "no array 'customers' to be given"),
+        ("stock", [1, 2, 3], "no input array 'stock'"),
+        ("customers", [1], "no input array 'customers'"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_changes_nothing(name, values, message):

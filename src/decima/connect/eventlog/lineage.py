@@ -45,7 +45,7 @@ class _Node:
 def merge_jobs(
     jobs: Sequence[JobRecord], stages: Mapping[int, StageRecord], ran: set[int], result_stages: set[int]
 ) -> list[MergedStage]:
-    """Merge the jobs of one query into its DAG, in an order free of ids and timing.
+    """Merge the jobs of one query into its DAG, ordered without ids and timing.
 
     The DAG holds the stages that ran; one that never ran, as for a cached table, passes its parents on. Edges
     are the shuffles of the RDD lineage and, where the result of a job goes back to the driver (broadcast tables,
