@@ -150,7 +150,39 @@ def test_the_manifest_fits_together():
     assert pod["enableServiceLinks"] is False
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def needs(tool):
+    return pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
+
+
+def check_with(tool, *arguments):
+    """Exit code of a tool, and what it says."""
+    done = subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+@needs("promtool")
+def test_prometheus_accepts_its_configuration_and_rules(tmp_path):
+    shutil.copytree(DEPLOY / "prometheus", tmp_path, dirs_exist_ok=True)
+    code, said = check_with("promtool", "check", "config", tmp_path / "prometheus.yml")
+    assert (code, said.count("SUCCESS")) == (0, 3), said  # the file, the rules it names, and these again
+    rules = tmp_path / "alerts.yml"
+    rules.write_text(rules.read_text().replace("expr: ", "expr: rate(", 1))
+    assert check_with("promtool", "check", "config", tmp_path / "prometheus.yml")[0] != 0
+
+
+@needs("kubernetes-validate")
+def test_the_manifest_follows_the_schemas_of_kubernetes(tmp_path):
+    """Strictly: a field that no schema has is refused."""
+    text = (DEPLOY / "kubernetes" / "decima.yaml").read_text(encoding="utf-8")
+    manifest = tmp_path / "decima.yaml"
+    manifest.write_text(text)
+    code, said = check_with("kubernetes-validate", "--strict", manifest)
+    assert (code, said.count(" passed for resource ")) == (0, 4), said  # the fifth is of the Prometheus operator
+    manifest.write_text(text.replace("replicas: 2", "replica: 2"))
+    assert check_with("kubernetes-validate", "--strict", manifest)[0] != 0
+
+
+@needs("systemd-analyze")
 def test_systemd_accepts_the_unit(tmp_path):
     text = (DEPLOY / "systemd" / "decima.service").read_text()
     words = set(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from operator import attrgetter
 
 from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.errors import invalid
+from decima.connect.service.errors import invalid, out_of_step
 from decima.connect.service.graphs import JobGraph
 from decima.connect.service.job_memory import Slot
 from decima.connect.service.limits import Limits
@@ -15,71 +16,101 @@ from decima.connect.service.wire import JOB_FIELDS, checked_number
 from decima.core.checks import LARGEST_MS
 from decima.systems.spark.fields import NONE, OVER, WITHHELD
 
-_LISTS = ("stages", "runnable", "schedulable")
-_stage_numbers = attrgetter("stage", "launched", "finished", "executors", "moving", "committed")
+# What changed when stages were written: which are finished, which are saturated, their durations.
+_FINISHED, _SATURATION, _DURATIONS = 1, 2, 4
+_stage_numbers = attrgetter(
+    "stage", "launched", "finished", "executors", "moving", "committed", "measured_tasks", "measured_ms"
+)
 _job_numbers = attrgetter(*JOB_FIELDS)
 
 
-def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Limits) -> Steps[None]:
-    """Write a job's reported state into the mirror.
+def put_states(mirror: Mirror, prefix: Hashable, messages: Sequence[protocol.JobState], limits: Limits) -> Steps[None]:
+    """Write the reported states of jobs into the mirror.
+
+    Args:
+        mirror: Where the jobs are.
+        prefix: First part of their keys.
+        messages: Their states.
+        limits: Largest sizes.
 
     Raises:
-        RefusalError: A number is out of range, or a stage is unknown. The job is then half written.
+        RefusalError: A number is out of range, or a job or stage is unknown. A job is then half written.
     """
-    views, graph, most = mirror.views, slot.graph, limits.executors
-    durations_changed = finished_stages = saturation_changed = False
-    stages, runnable, schedulable = message.stages, message.runnable, message.schedulable
-    if len(stages) > slot.size or len(runnable) > slot.size or len(schedulable) > slot.size:
-        lists = stages, runnable, schedulable
-        counts = [f"{len(values)} in {name}" for name, values in zip(_LISTS, lists, strict=True)]
-        raise invalid(f"job {graph.label!r:.60} has {slot.size} stages, but entries: {', '.join(counts)}")
-    for number, stage in enumerate(stages, start=1):
-        name, launched, finished, executors, moving, committed = _stage_numbers(stage)
-        index = _index(graph, name)
-        at = slot.first + index
-        tasks = views.stage_tasks[at]
-        if not finished <= launched <= tasks:
-            raise invalid(
-                f"{_where(graph, name)}: launched is {launched} and finished {finished} of {tasks} tasks; "
-                "expected finished <= launched <= tasks"
-            )
-        if executors > most or moving > most or committed > most:
-            raise invalid(f"{_where(graph, name)}: more than {most} executors, moving or committed")
-        views.stage_next[at] = launched
-        views.stage_executors[at] = executors
-        views.stage_moving[at] = moving
-        views.stage_commit[at] = committed
-        saturation_changed |= mirror.put_room(slot, index)
-        finished_stages |= (finished == tasks) != (graph.finished[index] == tasks)
-        graph.finished[index] = finished
-        if finished < tasks:
-            views.stage_finished_tasks[at] = finished
-        if mirror.knows_running:
-            _put_running(graph, index, stage, most)
-        if stage.measured_tasks or stage.measured_ms:
-            durations_changed |= _measure(graph, index, stage)
-        if number % PAUSE == 0:
+    slots, views, most, knows_running = mirror.slots, mirror.views, limits.executors, mirror.knows_running
+    saturated_stages, since_pause = views.stage_saturated, 0
+    for message in messages:
+        slot = slots.get((prefix, message.job))
+        if slot is None:
+            raise out_of_step(f"job {message.job!r:.60} has a state, but its graph is not known")
+        graph, first, size, changed = slot.graph, slot.first, slot.size, 0
+        stages, runnable, schedulable = message.stages, message.runnable, message.schedulable
+        if len(stages) > size or len(runnable) > size or len(schedulable) > size:
+            counts = zip((stages, runnable, schedulable), ("stages", "runnable", "schedulable"), strict=True)
+            entries = ", ".join(f"{len(values)} in {name}" for values, name in counts)
+            raise invalid(f"job {graph.label!r:.60} has {size} stages, but entries: {entries}")
+        for stage in stages:
+            name, launched, finished, executors, moving, committed, measured, measured_ms = _stage_numbers(stage)
+            index = _index(graph, name)
+            at = first + index
+            tasks = views.stage_tasks[at]
+            if not finished <= launched <= tasks:
+                raise invalid(
+                    f"{_where(graph, name)}: launched is {launched} and finished {finished} of {tasks} tasks; "
+                    "expected finished <= launched <= tasks"
+                )
+            if executors > most or moving > most or committed > most:
+                raise invalid(f"{_where(graph, name)}: more than {most} executors, moving or committed")
+            views.stage_next[at] = launched
+            views.stage_executors[at] = executors
+            views.stage_moving[at] = moving
+            views.stage_commit[at] = committed
+            if (tasks <= launched + moving + committed) != saturated_stages[at]:
+                mirror.put_room(slot, index)
+                changed |= _SATURATION
+            if (finished == tasks) != (graph.finished[index] == tasks):
+                changed |= _FINISHED
+            graph.finished[index] = finished
+            if finished < tasks:
+                views.stage_finished_tasks[at] = finished
+            if knows_running:
+                _put_running(graph, index, stage, most)
+            if (measured or measured_ms) and _measure(graph, index, stage):
+                changed |= _DURATIONS
+            since_pause += 1
+            if since_pause >= PAUSE:
+                since_pause = 0
+                yield
+        if changed & _FINISHED:
+            mirror.put_finished(slot)
+        _put_job_numbers(mirror, slot, message, most)
+        # Most states say only that a task has ended: the lists are as they were.
+        if graph.runnable_ids != runnable:
+            _put_runnable(mirror, slot, runnable)
+        if changed & _SATURATION or graph.schedulable_ids != schedulable or not mirror.all_have_room(slot):
+            _put_frontier(mirror, slot, schedulable)
+        if message.delayed:
+            _put_delayed(mirror, slot, message.delayed)
+        if changed & _DURATIONS:
+            mirror.put_durations(slot)
+        since_pause += 1 + len(runnable) + len(schedulable)
+        if since_pause >= PAUSE:
+            since_pause = 0
             yield
-    if finished_stages:
-        mirror.put_finished(slot)
-    values = _job_numbers(message)
+
+
+def _put_job_numbers(mirror: Mirror, slot: Slot, message: protocol.JobState, most: int) -> None:
+    """Write what a state says of the executors of the job."""
+    views, job = mirror.views, slot.job
+    values = attached, moving, committed, outgoing = _job_numbers(message)
     if max(values) > most:
         name, value = next(item for item in zip(JOB_FIELDS, values, strict=True) if item[1] > most)
-        raise invalid(f"job {graph.label!r:.60}: {name} is {value}; expected 0 to {most}")
-    for view, value in zip(mirror.job_views, values, strict=True):
-        view[slot.job] = value
-    held = mirror.allocation(slot, None, 0)
-    if held < 0:
-        raise invalid(f"job {graph.label!r:.60} holds {held} executors apart from those promised to others")
-    # Most states say only that a task has ended: the lists are as they were.
-    if graph.runnable_ids != runnable:
-        _put_runnable(mirror, slot, runnable)
-    if saturation_changed or graph.schedulable_ids != schedulable or not mirror.all_have_room(slot):
-        _put_frontier(mirror, slot, schedulable)
-    if message.delayed:
-        _put_delayed(mirror, slot, message.delayed)
-    if durations_changed:
-        mirror.put_durations(slot)
+        raise invalid(f"job {slot.graph.label!r:.60}: {name} is {value}; expected 0 to {most}")
+    views.job_attached[job] = attached
+    views.job_moving[job] = moving
+    views.job_commit[job] = committed
+    views.job_outgoing[job] = outgoing
+    if outgoing and (held := mirror.allocation(slot, None, 0)) < 0:
+        raise invalid(f"job {slot.graph.label!r:.60} holds {held} executors apart from those promised to others")
 
 
 def _measure(graph: JobGraph, index: int, stage: protocol.StageState) -> bool:

@@ -26,7 +26,8 @@ from decima.systems.spark.state import ClusterState
 # Single numbers that are read and written often.
 _VIEWED = (
     *STAGE_FIELDS.values(), *JOB_FIELDS.values(), "runnable_next", "runnable_prev", "runnable_head", "runnable_tail",
-    "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated", "job_frontier", "job_unsaturated",
+    "stage_job", "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated", "job_frontier",
+    "job_unsaturated",
 )  # fmt: skip
 # What a job takes along to another position: all that is kept by stage or by job; the rest is of the whole cluster.
 _MOVED = ("stage", "job")
@@ -222,7 +223,6 @@ class JobMemory(ABC):
         self._capacity, self._settings = capacity, settings
         # Single numbers are read and written ten times faster through memory views than through NumPy arrays.
         self.views = SimpleNamespace(**{name: memoryview(getattr(state, name)) for name in _VIEWED})
-        self.job_views = [getattr(self.views, name) for name in JOB_FIELDS.values()]
         if old is not None:
             state.put(num_executors=old.num_executors)
             yield from self._move(old)
@@ -344,7 +344,7 @@ class JobMemory(ABC):
         old_slot = self.slots.get(key)
         slot = self._append(key, graph)  # a known key keeps its place in the order of arrival
         if old_slot is None:
-            self.start_counts(slot)
+            self.put_counts(slot)  # rows behind all jobs are as they begin
             # False: it was here before, and was gone for a while.
             self._sorted &= graph.arrival_ms >= self._last_arrival_ms
             self._last_arrival_ms = max(self._last_arrival_ms, graph.arrival_ms)

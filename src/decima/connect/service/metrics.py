@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Iterator, Sequence
 from operator import add
@@ -46,6 +47,8 @@ class ServiceMetrics:
         )
         build = Gauge("decima_build_info", "1; the labels say what runs.", ["version", "python"], registry=registry)
         build.labels(__version__, platform.python_version()).set(1)
+        # To find what belongs to labels takes longer than to count.
+        self.of = functools.cache(lambda metric, *labels: metric.labels(*labels))
         ProcessCollector(registry=registry)
         Gauge("decima_sessions", "Open sessions.", registry=registry).set_function(lambda: len(sessions))
         Gauge("decima_active_jobs", "Jobs in all sessions.", registry=registry).set_function(lambda: sessions.num_jobs)

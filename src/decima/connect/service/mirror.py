@@ -219,12 +219,14 @@ class Mirror(JobMemory):
         stages: list[int] = []
         begins: list[float] = []
         coming: list[int] = []
+        moving: dict[int, list[int]] = {}  # stages that executors are on their way to, by job
+        for goal in np.flatnonzero(state.stage_moving[: self._next_stage]).tolist():
+            moving.setdefault(self.views.stage_job[goal], []).extend([goal] * self.views.stage_moving[goal])
         for slot in self.slots.values():
             for index, since in sorted(slot.graph.running_since_ms.items()):
                 stages += [slot.first + index] * len(since)
                 begins += since
-            own = np.arange(slot.first, slot.first + slot.size)
-            coming += np.repeat(own, state.stage_moving[own]).tolist()
+            coming += moving.get(slot.job, ())
         at_work, busy = len(stages), len(stages) + len(coming)
         if busy > state.num_executors:
             raise invalid(

@@ -28,9 +28,9 @@ from decima.connect.service.metrics import ServiceMetrics
 from decima.connect.service.node_session import NodeSession
 from decima.connect.service.security import Security
 from decima.connect.service.sessions import Entry, Sessions
-from decima.connect.service.steps import Pace, Steps
+from decima.connect.service.steps import Pace, Steps, finish
 from decima.connect.service.web import Views, serve_views
-from decima.connect.service.wire import NAME, Kind, parse
+from decima.connect.service.wire import NAME, PART_BYTES, Kind, parse
 from decima.core.errors import DecimaError, ServiceError
 
 if TYPE_CHECKING:
@@ -249,8 +249,9 @@ class Service:
             await context.abort(grpc.StatusCode.INTERNAL, "the service failed; its log says why")
         finally:
             self._pending_bytes -= len(data)
-        self.metrics.calls.labels(name, "OK").inc()
-        self.metrics.call_seconds.labels(name).observe(time.perf_counter() - begin)
+        metrics = self.metrics
+        metrics.of(metrics.calls, name, "OK").inc()
+        metrics.of(metrics.call_seconds, name).observe(time.perf_counter() - begin)
         return reply
 
     async def _decisions(self, _messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
@@ -302,6 +303,8 @@ class Service:
             raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
 
     async def _parsed(self, kind: type[Kind], data: bytes, most_fields: int | None = None) -> Kind:
+        if len(data) <= PART_BYTES:
+            return finish(parse(kind, data, len(data)))
         # Jobs, states, jobs that are gone, and single fields.
         most = 3 * self.sessions.limits.jobs + 20 if most_fields is None else most_fields
         return await self._pace.run(parse(kind, data, most))
@@ -318,9 +321,10 @@ class Service:
         entry, request, reply = await self._asked(protocol.DecideRequest, data)
         self.decisions += 1
         outcome = "stage" if not reply.idle else "idle" if request.offer.executors else "report"
-        self.metrics.decisions.labels(entry.scheduler, outcome).inc()
+        metrics = self.metrics
+        metrics.of(metrics.decisions, entry.scheduler, outcome).inc()
         if reply.decide_us:
-            self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
+            metrics.of(metrics.decision_seconds, entry.scheduler).observe(1e-6 * reply.decide_us)
         if self.address.live:
             self._note(request.session, outcome, job=reply.job, place=reply.stage, executors=reply.executors,
                        limit=reply.limit, decide_us=reply.decide_us)  # fmt: skip

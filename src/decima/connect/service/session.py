@@ -11,14 +11,14 @@ import grpc
 import numpy as np
 
 from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.counters import put_state
+from decima.connect.service.counters import put_states
 from decima.connect.service.durations import Measured, ProfileBook
 from decima.connect.service.errors import RefusalError, exhausted, invalid, out_of_step
 from decima.connect.service.graphs import JobGraph, read_graph
 from decima.connect.service.job_memory import size_of
 from decima.connect.service.limits import Limits
 from decima.connect.service.mirror import Choice, Mirror
-from decima.connect.service.steps import PAUSE, Steps
+from decima.connect.service.steps import Steps
 from decima.connect.service.wire import VERSION, checked_number
 from decima.core.checks import LARGEST_MS
 from decima.core.errors import ConfigError, DecimaError
@@ -172,16 +172,7 @@ class JobTable:
                     self.mirror.start_counts(slots[key])
                     yield
         keys = yield from self._put_jobs(prefix, request.jobs)
-        since_pause = 0
-        for message in request.states:
-            slot = self.mirror.slots.get((prefix, message.job))
-            if slot is None:
-                raise out_of_step(f"job {message.job!r:.60} has a state, but its graph is not known")
-            yield from put_state(self.mirror, slot, message, self._limits)
-            since_pause += 1 + len(message.stages) + len(message.runnable) + len(message.schedulable)
-            if since_pause >= PAUSE:
-                since_pause = 0
-                yield
+        yield from put_states(self.mirror, prefix, request.states, self._limits)
         return keys
 
     def check_offer(self, prefix: Hashable, offer: protocol.Offer, executors: int) -> tuple | None:

@@ -31,8 +31,8 @@ JOB_FIELDS = {
     "outgoing": "job_outgoing",
 }
 
-# Bytes of a message that are parsed at a time.
-_PART_BYTES = 32 * 1024
+#: Bytes of a message that are parsed at a time.
+PART_BYTES = 32 * 1024
 # Lists of whole numbers; those of real ones are parsed a hundred times as fast.
 _PACKED = ("parents", "runnable", "schedulable")
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
@@ -51,7 +51,7 @@ def parse(kind: type[Kind], data: bytes, most_fields: int) -> Steps[Kind]:
     """
     message = kind()
     try:
-        if len(data) <= _PART_BYTES:
+        if len(data) <= PART_BYTES:
             message.MergeFromString(data)
         else:
             yield from _merge(message, data, most_fields)
@@ -83,12 +83,12 @@ def _merge(message: Message, data: bytes, most_fields: int) -> Steps[None]:
         fields += 1
         if fields > most_fields:
             raise exhausted(f"the message has more than {most_fields} jobs, states and other fields")
-        inner = message.DESCRIPTOR.fields_by_number.get(tag >> 3) if place - first > _PART_BYTES else None
+        inner = message.DESCRIPTOR.fields_by_number.get(tag >> 3) if place - first > PART_BYTES else None
         if inner is not None and tag & 7 == _LENGTH and (inner.message_type is not None or inner.name in _PACKED):
             message.MergeFromString(data[begin:first])
             yield from _merge_large(message, inner, data[place - length : place])
             begin = place
-        elif place - begin >= _PART_BYTES:
+        elif place - begin >= PART_BYTES:
             message.MergeFromString(data[begin:place])
             begin = place
             yield
@@ -107,7 +107,7 @@ def _merge_large(message: Message, field: FieldDescriptor, data: bytes) -> Steps
         return
     begin = 0
     while begin < len(data):
-        end = min(begin + _PART_BYTES, len(data))
+        end = min(begin + PART_BYTES, len(data))
         while end > begin and data[end - 1] >= 0x80:  # a number goes on
             end -= 1
         if end == begin:
