@@ -13,9 +13,6 @@ What a job costs alone, rests on the facts of :mod:`decima.systems.spark.optimum
   is given to a stage, so that per task at least 1 + (first / later - 1) / N times the shortest duration is needed,
   first / later being the least ratio over numbers of executors.
 - Stages on a path run one after the other; where one ends and the next begins is chosen such that the cost is least.
-  At a fixed margin the price of a stage is linear in how much of its first and last cell of time it has, and so is the
-  sum over a path: the least is where every such time is at the beginning or the end of its cell, which no two stages of
-  a path share then.
 - A job uses at least as many executors as one of its stages needs in its time, and each of them has to move to it.
 
 Prices are those of fractions of tasks, so the bound is one of linear programming (Lagrangian relaxation of a
@@ -275,8 +272,8 @@ def _per_executor(shape, window):
 
 
 @njit
-def _window_dual(shape, margins, sums, first, opened, last, closed, window, width, job_part):
-    """Choose a margin for a stage in some cells; the price is linear in where it begins and ends.
+def _window_cost(shape, margins, sums, first, last, window, width, at_end):
+    """Least price of a stage in some cells, its margin and last cell.
 
     Args:
         shape: The stage: tasks; least time of an executor's first task and of any; the least ratio of both; least time
@@ -284,56 +281,37 @@ def _window_dual(shape, margins, sums, first, opened, last, closed, window, widt
         margins: See :func:`fill_margins`.
         sums: See there.
         first: Cell in which the stage may begin.
-        opened: Part of that cell that is over then, as it is expected.
         last: Cell in which it may end.
-        closed: Part of that cell that is over then, as it is expected.
-        window: Longest time between, in the same units as times of tasks.
+        window: Time between, in the same units as times of tasks.
         width: Of a cell.
-        job_part: Price of the part of the last cell in which the stage runs; the job's own time where it ends with it.
-
-    Returns:
-        Price of all tasks at the margin; what is gained in all cells from the first to the last; in the first; in the
-        last, less ``job_part``, at least 0; and the margin, -1 for none. The first is infinite where the time is short.
+        at_end: Whether the job ends with the stage, in the last cell: the part of it that the stage uses passes for the
+            job as well, and is added to the price. For every margin the least is at the start or the end of the cell.
     """
     most = _per_executor(shape, window)
     if most < 1.0:
-        return np.inf, 0.0, 0.0, 0.0, -1
+        return np.inf, -1, last
     needed = shape[0] * (1.0 + (shape[3] - 1.0) / most)
-    best, chosen = 0.0, -1
+    best, chosen, end = 0.0, -1, last
     for index in range(MARGINS):
-        gain = (sums[last + 1, index] - sums[first, index]) * width
-        before = (sums[first + 1, index] - sums[first, index]) * width
-        behind = (sums[last + 1, index] - sums[last, index]) * width
-        paid = min(behind, job_part)
-        value = margins[index] * needed - gain + opened * before + paid + (1.0 - closed) * (behind - paid)
+        value = margins[index] * needed - (sums[last + 1, index] - sums[first, index]) * width
+        used = last
+        if at_end:
+            gain = (sums[last + 1, index] - sums[last, index]) * width
+            value += min(gain, width)
+            used = last if gain > width else last - 1
         if value > best:
-            best, chosen = value, index
-    if chosen < 0:
-        return 0.0, 0.0, 0.0, 0.0, -1
-    before = (sums[first + 1, chosen] - sums[first, chosen]) * width
-    behind = (sums[last + 1, chosen] - sums[last, chosen]) * width
-    paid = min(behind, job_part)
-    gain = (sums[last + 1, chosen] - sums[first, chosen]) * width - paid
-    return margins[chosen] * needed, gain, before, behind - paid, chosen
+            best, chosen, end = value, index, used
+    return best, chosen, end
 
 
 @njit
-def _use(price, seconds, margin, first, opened, last, closed, use):
+def _use(price, seconds, margin, first, last, use):
     """Count the executors that the dual of a stage takes at a margin."""
     for cell in range(first, last + 1):
-        part = 1.0 - opened if cell == first else 1.0
-        if cell == last:
-            part = max(0.0, part - 1.0 + closed)
         for second in seconds:
             if margin / second <= price[cell]:
                 break
-            use[cell] += part
-
-
-@njit
-def _part(time, width, cell):
-    """Part of a cell that is over at a time."""
-    return min(1.0, max(0.0, time / width - cell))
+            use[cell] += 1.0
 
 
 @cached(njit(cache=True, nogil=True))
@@ -366,10 +344,9 @@ def job_cost(
     cells = min(cells, len(price) - start)
     begun = int((arrival + delay) / width) - start
     length = len(chain)
-    # Cost up to a milestone by its cell and side, 0: the beginning, or when the first executor has come; 1: the end.
-    values = np.full((cells, 2), np.inf)
-    values[begun, 0] = 0.0
-    came_from = np.zeros((length, cells, 2), np.int64)
+    values = np.full(cells, np.inf)
+    values[begun] = 0.0
+    came_from = np.zeros((length, cells), np.int64)
     cheapest = np.empty(cells)
     low = np.inf
     for cell in range(cells):
@@ -382,82 +359,60 @@ def job_cost(
     for position in range(length):
         row = first_row + chain[position]
         shape = shapes[row]
-        following = np.full((cells, 2), np.inf)
-        head = arrival + heads[chain[position]]
-        final = position + 1 == length
+        following = np.full(cells, np.inf)
         # The next stage of the chain, or the end of the job, cannot be earlier.
-        least = arrival + (path if final else heads[chain[position + 1]])
+        least = arrival + (heads[chain[position + 1]] if position + 1 < length else path)
         for last in range(max(begun, int(least / width) - start), cells):
-            best_early = best_late = np.inf
-            at_end = final and (start + last) * width - arrival >= path
-            early_end = 1.0 if final else _part(arrival + delay, width, start + last)
+            best = np.inf
+            at_end = position + 1 == length and (start + last) * width - arrival >= path
             for first in range(begun, last + 1):
-                if min(values[first, 0], values[first, 1]) >= max(best_early, best_late):
+                if values[first] >= best:
                     continue
-                window = (start + last + 1) * width - max((start + first) * width, head)
-                early = _part(arrival + delay, width, start + first)
-                tasks, gain, before, behind, _ = _window_dual(
-                    shape, margins[row], sums[row], start + first, early, start + last, 1.0, window, width,
-                    width if at_end else 0.0,
-                )  # fmt: skip
-                if tasks == np.inf:
-                    continue
-                if position == largest:
-                    tasks += shape[0] / _per_executor(shape, window) * delay * cheapest[last]
-                for side in range(2):
-                    opened = early if side == 0 else 1.0
-                    cost = values[first, side] + tasks - gain + opened * before
-                    if cost < best_late:
-                        best_late = cost
-                        came_from[position, last, 1] = 2 * first + side
-                    cost += (1.0 - early_end) * behind
-                    if cost < best_early and (first < last or opened <= early_end):
-                        best_early = cost
-                        came_from[position, last, 0] = 2 * first + side
-            for stage in range(len(milestone)):
-                if milestone[stage] == position and best_late < np.inf:
-                    opening = arrival + heads[stage]
-                    cost, slope, _, _, _, _, _ = _other_cost(
-                        shapes, first_row + stage, margins, sums, start, last, opening, gaps[stage], width
-                    )
-                    best_late += cost
-                    best_early += cost + (1.0 - early_end) * slope
-            following[last, 0] = best_early
-            following[last, 1] = best_late
+                opening = max((start + first) * width, arrival + heads[chain[position]])
+                window = (start + last + 1) * width - opening
+                cost, _, _ = _window_cost(
+                    shape, margins[row], sums[row], start + first, start + last, window, width, at_end
+                )
+                if position == largest and cost < np.inf:
+                    cost += shape[0] / _per_executor(shape, window) * delay * cheapest[last]
+                if values[first] + cost < best:
+                    best = values[first] + cost
+                    came_from[position, last] = first
+            if best < np.inf:
+                for stage in range(len(milestone)):
+                    if milestone[stage] == position:
+                        opening = arrival + heads[stage]
+                        best += _other_cost(
+                            shapes, first_row + stage, margins, sums, start, last, opening, gaps[stage], width
+                        )[0]
+            following[last] = best
         values = following
     cost, last = (start + cells) * width - arrival, -1
     for cell in range(cells):
-        value = values[cell, 1] + max((start + cell) * width - arrival, path)
+        value = values[cell] + max((start + cell) * width - arrival, path)
         if value < cost:
             cost, last = value, cell
     if last < 0:
         return cost
-    side = 1
     for position in range(length - 1, -1, -1):
-        final = position + 1 == length
         for stage in range(len(milestone)):
             if milestone[stage] == position:
                 row = first_row + stage
-                _, _, chosen, first, opened, end, part = _other_cost(
+                _, chosen, first, end = _other_cost(
                     shapes, row, margins, sums, start, last, arrival + heads[stage], gaps[stage], width
                 )
                 if chosen >= 0:
-                    times = seconds[offset[row] : offset[row + 1]]
-                    _use(price, times, margins[row, chosen], first, opened, end, part, use)
+                    _use(price, seconds[offset[row] : offset[row + 1]], margins[row, chosen], first, end, use)
         row = first_row + chain[position]
-        first, side = came_from[position, last, side] // 2, came_from[position, last, side] % 2
-        at_end = final and (start + last) * width - arrival >= path
-        head = arrival + heads[chain[position]]
-        early = _part(arrival + delay, width, start + first)
-        window = (start + last + 1) * width - max((start + first) * width, head)
-        _, _, _, behind, chosen = _window_dual(
-            shapes[row], margins[row], sums[row], start + first, early, start + last, 1.0, window, width,
-            width if at_end else 0.0,
-        )  # fmt: skip
+        first = came_from[position, last]
+        at_end = position + 1 == length and (start + last) * width - arrival >= path
+        opening = max((start + first) * width, arrival + heads[chain[position]])
+        window = (start + last + 1) * width - opening
+        _, chosen, end = _window_cost(
+            shapes[row], margins[row], sums[row], start + first, start + last, window, width, at_end
+        )
         if chosen >= 0:
-            closed = 0.0 if at_end and behind == 0.0 else 1.0
-            times = seconds[offset[row] : offset[row + 1]]
-            _use(price, times, margins[row, chosen], start + first, early, start + last, closed, use)
+            _use(price, seconds[offset[row] : offset[row + 1]], margins[row, chosen], start + first, end, use)
         if position == largest:
             executors_moved = shapes[row, 0] / _per_executor(shapes[row], window)
             for cell in range(last + 1):
@@ -470,23 +425,11 @@ def job_cost(
 
 @njit
 def _other_cost(shapes, row, margins, sums, start, last, opening, gap, width):
-    """Price of a stage before a milestone at the end of a cell, and per part of the cell that the milestone is earlier.
-
-    Returns:
-        Both; the margin; first cell and the part of it that is over; last cell and the part that is used.
-    """
+    """Price of a stage before a milestone; margin, first and last cell."""
     closing = (start + last + 1) * width - gap
     first, end = int(opening / width), int(closing / width)
     end = min(end, start + last)
     if closing <= opening or end < first:
-        return np.inf, 0.0, -1, first, 0.0, end, 0.0
-    opened, part = _part(opening, width, first), _part(closing, width, end)
-    tasks, gain, before, behind, chosen = _window_dual(
-        shapes[row], margins[row], sums[row], first, opened, end, part, closing - opening, width, 0.0
-    )
-    if tasks == np.inf:
-        return np.inf, 0.0, -1, first, 0.0, end, 0.0
-    slope = behind
-    if chosen >= 0 and gap > 0.0:
-        slope = min(slope, (sums[row, end, chosen] - sums[row, end - 1, chosen]) * width) if end > 0 else 0.0
-    return tasks - gain + opened * before + (1.0 - part) * behind, slope, chosen, first, opened, end, part
+        return np.inf, -1, first, end
+    cost, chosen, _ = _window_cost(shapes[row], margins[row], sums[row], first, end, closing - opening, width, False)
+    return cost, chosen, first, end

@@ -82,14 +82,6 @@ def test_the_second_executor_is_slower_where_parallelism_costs():
     assert bound.path_ms == pytest.approx(4000.0 / 1.5)
 
 
-def test_stages_of_a_path_share_no_cell_of_time():
-    """Two chains of 50 s on all executors: 75 s on average, of which cells as long as a stage leave most."""
-    chain = job(*[stage(str(index), 4, 10.0, *range(max(0, index - 1), index)) for index in range(5)])
-    pieces = bounds.Pieces(workload(chain, chain), Settings.of_mode("simplified", executors=4, durations="mean"))
-    coarse = bounds.PricedBound(pieces, cells=20)
-    assert 60.0 < coarse.improve(60) / 2 <= 75.0
-
-
 def test_sampled_durations_have_a_looser_bound():
     batch = synthetic_batch(8, 3)
     mean, sampled = (lower_bound(batch, Settings(durations=name)) for name in ("mean", "sampled"))
