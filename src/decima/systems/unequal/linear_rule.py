@@ -11,7 +11,7 @@ from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 
 NAMES = ("time", "data_in", "data_out", "rank_up", "rank_down", *MORE)
-#: Weights of the features, by when nodes are decided; :func:`decima.systems.unequal.linear_tuning.tune` found them.
+#: Weights of the features, by when nodes are decided; found by `experiments/unequal/linear_tuning.py`.
 COEFFICIENTS: dict[str, tuple[float, ...]] = {
     "plan": (2.019, 1.865, 0.722, 3.953, -2.086, 1.627, -1.511, -0.03, 3.968, -4.0, 3.994),
     "idle": (3.922, 3.99, 3.514, 0.634, 1.888, 3.992, 0.26, -0.833, 1.821, -1.511, 2.289),
