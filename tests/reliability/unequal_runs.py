@@ -6,7 +6,7 @@ import numpy as np
 
 from decima.systems.unequal import Cluster, Instance, Job, list_schedulers, make_scheduler
 from decima.systems.unequal.json_format import save_instance, schedule_document
-from decima.systems.unequal.optimum.exact import SOLVERS, optimum
+from decima.systems.unequal.optimum.exact import optimum
 from decima.systems.unequal.settings import DECISIONS, SLOTS, TRANSFERS
 from tests.reliability import unequal_checker, unequal_mutations
 from tests.reliability.unequal_client import Client
@@ -18,7 +18,7 @@ SERVED = (
     *("heft", "cpop", "peft", "fifo_deft", "sjf_deft", "hrrn_deft", "random_deft", "high_rank_up_deft"),
     *("discounted_rank", "linear_rank", "lachesis", "decima_deft"),
 )
-# A solver for each; brute force beside it tries all schedules of so many nodes and executors.
+# Brute force beside the solver tries all schedules of so many nodes and executors, with further copies or without.
 TINY = {True: ((4, 2), (3, 3)), False: ((5, 2), (4, 3))}
 
 
@@ -68,7 +68,7 @@ class UnequalExecutors:
 
     def subjects(self):
         lawful, hostile = ([f"{kind} {name}" for name in SERVED] for kind in ("lawful", "hostile"))
-        return [*list_schedulers(bare=True), *lawful, *hostile, *[f"optimum {solver}" for solver in SOLVERS] * 2]
+        return [*list_schedulers(bare=True), *lawful, *hostile, *["optimum exact"] * 4]
 
     def random_run(self, seed, subject, folder):
         rng, files = np.random.default_rng(seed), (folder / "instance.json", folder / "result.json")
@@ -78,7 +78,7 @@ class UnequalExecutors:
             nodes, executors = TINY[duplicate][int(rng.integers(2))]
             instance = random_instance(rng, jobs=1, nodes=nodes, executors=executors)
             save_instance(instance, files[0])
-            _write(files[1], _proved(instance, duplicate, name))
+            _write(files[1], _proved(instance, duplicate))
         elif kind:
             instance = random_instance(rng)
             save_instance(instance, files[0])
@@ -98,15 +98,15 @@ class UnequalExecutors:
         files = folder / "instance.json", folder / "result.json"
         save_instance(instance, files[0])
         dialogue = Client(instance, make_scheduler("high_rank_up_deft"), np.random.default_rng(8)).run()
-        _write(files[1], _proved(instance, True, "search") | dialogue)
+        _write(files[1], _proved(instance, True) | dialogue)
         return files
 
 
-def _proved(instance, duplicate, solver):
+def _proved(instance, duplicate):
     """Content of a file with the optimum."""
-    found = optimum(instance, duplicate=duplicate, solver=solver)
+    found = optimum(instance, duplicate=duplicate)
     document = schedule_document(found.schedule)
-    return document | {"makespan_s": found.makespan_s, "optimum": {"duplicate": duplicate, "solver": solver}}
+    return document | {"makespan_s": found.makespan_s, "optimum": {"duplicate": duplicate}}
 
 
 def _write(path, content):

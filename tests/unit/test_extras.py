@@ -74,7 +74,7 @@ REFUSED = {
     "workload describe jobs.parquet": "parquet",
     "serve": "service",
     "compare fair --jobs embedded:n=2 --seeds 2 --backend ray": "ray",
-    "optimum --system unequal --jobs random:nodes=9 --executors 3 --solver cp_sat": "exact",
+    "optimum --system unequal --jobs random:nodes=9 --executors 3": "exact",
 }
 
 

@@ -254,9 +254,6 @@ def exact(
     *,
     cluster: options.SystemOptions,
     duplicate: Annotated[bool, typer.Option("--duplicate/--single", help="Whether nodes may be copied.")] = True,
-    solver: Annotated[
-        str, typer.Option(metavar="search|cp_sat", help="cp_sat proves larger instances and needs OR-Tools.")
-    ] = "search",
     time_limit_s: TimeLimit = 60.0,
     seed: options.Seed = 0,
     out: options.ResultOut = None,
@@ -270,7 +267,7 @@ def exact(
     check_output(out, ".json", inputs=cluster.files())
     check_chart(gantt, module, cluster.files())
     instance = cluster.instance(seed)
-    shortest = optimum(instance, duplicate=duplicate, solver=solver, time_limit_s=time_limit_s, progress="optimum")
+    shortest = optimum(instance, duplicate=duplicate, time_limit_s=time_limit_s, progress="optimum")
     result = result_of(shortest.schedule, seed)
     if out is not None:
         write_json(out, result_document(module, result, shortest.schedule.settings, seed))
@@ -279,8 +276,7 @@ def exact(
     copies = "with copies" if duplicate else "without copies"
     typer.echo(
         f"{instance!r}: the shortest schedule {copies} takes {shortest.makespan_s:g} s, proved over "
-        f"{shortest.explored:,} {'partial schedules' if solver == 'search' else 'branches of CP-SAT'}"
-        + wrote(out, gantt)
+        f"{shortest.explored:,} branches of CP-SAT" + wrote(out, gantt)
     )
 
 

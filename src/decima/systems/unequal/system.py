@@ -14,6 +14,7 @@ import numpy as np
 
 from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
+from decima.core.extras import MissingExtraError
 from decima.core.objectives import Objective
 from decima.core.system import Best, register_system
 from decima.systems.unequal import graph
@@ -126,14 +127,14 @@ def result_of(schedule: Schedule, seed: int = 0) -> UnequalResult:
 
 
 def best_run(workload: Instance, settings: Settings, budget: int, seed: int) -> Best:
-    """The shortest schedule, proved where that takes seconds, beside the lower bound."""
+    """The shortest schedule, proved where that takes seconds and OR-Tools is installed, beside the lower bound."""
     from decima.systems.unequal.optimum import exact, priority_search
 
     tables = UNEQUAL_EXECUTORS.tables(workload, settings)
     schedule = priority_search.search(tables.instance, budget, seed).schedule
     proved = schedule.makespan_s <= tables.bound_s * (1.0 + 1e-9)
     if not proved and len(tables.instance) <= PROVED_NODES:
-        with contextlib.suppress(exact.NotProvedError):
+        with contextlib.suppress(exact.NotProvedError, MissingExtraError):
             schedule, proved = exact.optimum(tables.instance).schedule, True
     result = UNEQUAL_EXECUTORS.result(State(tables, schedule), schedule.scheduler, seed)
     return Best(result, "makespan", schedule.makespan_s, tables.bound_s, proved)

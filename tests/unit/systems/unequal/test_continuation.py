@@ -1,14 +1,16 @@
 """Decisions that go on from a schedule that was begun, whose executors may not be free yet."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
 
 from decima.core.errors import WorkloadError
-from decima.systems.unequal import Cluster, Instance, Job, make_scheduler, plan, validate
+from decima.systems.unequal import Cluster, Instance, Job, make_scheduler, plan, save_instance, validate
 from decima.systems.unequal.continuation import Copy, decide
-from decima.systems.unequal.optimum.exact import SOLVERS, optimum
+from decima.systems.unequal.optimum.exact import optimum
+from tests.reliability.unequal_checker import Run, brute_force_s
 from tests.unequal_instances import draw_instance
 
 INSERTING = ("heft", "lachesis", "discounted_rank", "linear_rank")
@@ -86,16 +88,16 @@ def parents(instance, node):
     return parent[start[node] : start[node + 1]].tolist()
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_nodes_without_work_leave_equal_executors_equal(solver):
+def test_nodes_without_work_leave_equal_executors_equal():
     job = Job("j", work=[0, 0, 10, 10], edges=[(0, 2), (1, 2), (1, 3), (0, 3)], data=[100, 1, 100, 1])
     instance = Instance([job], Cluster(speeds=[1.0, 1.0], rate=1.0))
-    found = optimum(instance, duplicate=False, solver=solver)
+    found = optimum(instance, duplicate=False)
     validate(instance, found.schedule)
     assert found.makespan_s == pytest.approx(11.0)
 
 
-def test_solvers_agree_on_entries_without_work():
+def test_entries_without_work(tmp_path):
+    """Beside all schedules, tried one by one."""
     rng = np.random.default_rng(5)
     for _ in range(15):
         entries, others = int(rng.integers(2, 4)), int(rng.integers(2, 4))
@@ -103,5 +105,8 @@ def test_solvers_agree_on_entries_without_work():
         work = [0.0] * entries + rng.integers(1, 12, others).tolist()
         data = rng.choice([1.0, 20.0, 100.0], len(edges)).tolist()
         instance = Instance([Job("j", work, edges, data)], Cluster(speeds=[1.0] * 3, rate=1.0))
-        results = [optimum(instance, duplicate=False, solver=solver).makespan_s for solver in SOLVERS]
-        assert results[0] == pytest.approx(results[1], rel=1e-6)
+        found = optimum(instance, duplicate=False).schedule
+        validate(instance, found)
+        save_instance(instance, tmp_path / "instance.json")
+        every = Run(json.loads((tmp_path / "instance.json").read_text()), {})
+        assert found.makespan_s == pytest.approx(brute_force_s(every, False, found.makespan_s), rel=1e-9)

@@ -12,7 +12,7 @@ from decima.core.checks import is_number
 from decima.core.errors import ConfigError, DecimaError
 from decima.core.extras import require
 from decima.core.progress import progress_bar
-from decima.systems.unequal.optimum import cp_sat, exact_kernel
+from decima.systems.unequal.optimum import cp_sat
 from decima.systems.unequal.optimum.bounds import lower_bound
 from decima.systems.unequal.optimum.priority_search import search
 from decima.systems.unequal.result import Schedule
@@ -21,9 +21,6 @@ from decima.systems.unequal.settings import SLOTS, Rules
 from decima.systems.unequal.workload import Instance
 
 MOST_NODES = 64
-#: Ways to the proof: the search of this package, and CP-SAT of OR-Tools (``pip install 'decima-sched[exact]'``).
-SOLVERS = ("search", "cp_sat")
-_STEPS = 20_000  # partial schedules between two looks at the clock
 _TRIES = 40  # for each node, of the search for the schedule that it begins with
 
 
@@ -37,8 +34,8 @@ class Optimum:
 
     schedule: Schedule
     makespan_s: float
-    bound_s: float  # no schedule is shorter; the makespan, or with CP-SAT up to a millionth of it less
-    explored: int  # partial schedules, or branches of CP-SAT, that were looked at
+    bound_s: float  # no schedule is shorter; the makespan, or up to a millionth of it less
+    explored: int  # branches of CP-SAT
     elapsed_s: float
 
 
@@ -46,62 +43,39 @@ def optimum(
     instance: Instance,
     *,
     duplicate: bool = True,
-    solver: str = "search",
     time_limit_s: float = 60.0,
     progress: str | None = None,
 ) -> Optimum:
-    """Find the shortest schedule and prove that there is no shorter one.
+    """Find the shortest schedule and prove that there is no shorter one, by CP-SAT of OR-Tools.
+
+    The proof leaves a millionth of the makespan open where times are not whole numbers.
 
     Args:
-        instance: Jobs and cluster, at most 64 nodes; some 10 nodes on 3 executors are proved within seconds.
+        instance: Jobs and cluster, at most 64 nodes; 10 nodes on 3 executors are proved within a second, 20 on 4 within
+            half a minute.
         duplicate: Whether nodes may be copied; the proof holds for any number of copies.
-        solver: ``search``, a branch and bound over all schedules, or ``cp_sat``, which proves larger instances and
-            needs OR-Tools; its proof leaves a millionth of the makespan open where times are not whole numbers.
         time_limit_s: Seconds after which to give up.
         progress: Label of a line of progress; none without.
 
     Raises:
-        ConfigError: The instance is too large, the solver is unknown or not installed, or the time limit is not above
-            0.
-        MissingExtraError: OR-Tools, which ``cp_sat`` needs, is not installed.
+        ConfigError: The instance is too large, or the time limit is not above 0.
+        MissingExtraError: OR-Tools is not installed.
         NotProvedError: Time was up; the message has the best schedule and the bound.
     """
-    if solver not in SOLVERS:
-        raise ConfigError(f"solver is {solver!r}; expected {' or '.join(SOLVERS)}")
     if len(instance) > MOST_NODES:
         raise ConfigError(
             f"the instance has {len(instance)} nodes; the search for the optimum takes {MOST_NODES} at most"
         )
     if not is_number(time_limit_s) or not time_limit_s > 0.0:
         raise ConfigError(f"time_limit_s is {time_limit_s!r}; expected a number above 0")
-    if solver == "cp_sat":
-        require("exact")
+    require("exact")
     begin = time.monotonic()
     known = _start(instance, duplicate)
     floor_s = lower_bound(instance, duplicate=duplicate)
     tables = _Tables(instance)
-    explored = 0
-    done = known.makespan_s <= floor_s * (1.0 + 1e-12)
-    with progress_bar(progress, 1.0, share=True) as bar:
-
-        def left() -> bool:
-            """Show the time gone; whether there is more."""
-            gone = (time.monotonic() - begin) / time_limit_s
-            bar.update(min(1.0, gone) - bar.n)
-            return gone < 1.0
-
-        if done:
-            floor_s = known.makespan_s
-        elif solver == "search":
-            search = _Search(tables, duplicate, known.makespan_s)
-            while not done and left():
-                done = search.step(_STEPS)
-            explored = int(search.counts[exact_kernel.EXPLORED])
-            if search.found[0, 0]:
-                known = tables.schedule(search.found[1 : 1 + search.found[0, 0]].tolist())
-            if done:
-                floor_s = known.makespan_s
-        else:
+    explored, done = 0, known.makespan_s <= floor_s * (1.0 + 1e-12)
+    if not done:
+        with progress_bar(progress, 1.0, share=True) as bar:
             answer = cp_sat.solve(
                 instance,
                 tables.times_s,
@@ -109,12 +83,12 @@ def optimum(
                 duplicate=duplicate,
                 most_s=known.makespan_s,
                 time_limit_s=max(0.0, begin + time_limit_s - time.monotonic()),
-                tick=left,
+                tick=lambda: bar.update(min(1.0, (time.monotonic() - begin) / time_limit_s) - bar.n),
             )
-            done, explored = answer.proved, answer.branches
-            floor_s = max(floor_s, answer.bound_s)
-            if answer.copies:
-                known = min(known, tables.schedule(answer.copies), key=lambda schedule: schedule.makespan_s)
+        done, explored = answer.proved, answer.branches
+        floor_s = max(floor_s, answer.bound_s)
+        if answer.copies:
+            known = min(known, tables.schedule(answer.copies), key=lambda schedule: schedule.makespan_s)
     if not done:
         raise NotProvedError(
             f"no proof within {time_limit_s:g} s: the best schedule found takes {known.makespan_s:g} s, and none "
@@ -172,57 +146,3 @@ class _Tables:
             finishes.append(start_s + times[node, executor])
             free_s[executor] = finish_s[node, executor] = finishes[-1]
         return Schedule(instance, nodes, executors, starts, finishes)
-
-
-class _Search:
-    """Memory of a search that goes on step by step."""
-
-    def __init__(self, tables: _Tables, duplicate: bool, best_s: float) -> None:
-        instance, times, sent = tables.instance, tables.times_s, tables.sent_s
-        nodes, executors = times.shape
-        depths = (nodes * executors if duplicate else nodes) + 1
-        options = nodes * executors
-        parent_start, parent, _ = instance.parents
-        self.counts = np.zeros(exact_kernel.NUM_COUNTS, dtype=np.int64)
-        self.best = np.array([best_s])
-        self.found = np.zeros((1 + depths, 2), dtype=np.int64)
-        option_counts = np.zeros((depths, 2), dtype=np.int64)
-        option_counts[0, 0] = -1
-        now = np.zeros((depths, 2))
-        self._arguments = (
-            self.counts,
-            self.best,
-            instance.order,
-            times,
-            sent,
-            parent_start,
-            parent,
-            *instance.children[:2],
-            instance.arrival_s,
-            _twins(times, instance.cluster.uniform),
-            bool((times > 0.0).all()),
-            duplicate,
-            np.full((nodes, executors), np.inf),
-            np.zeros(nodes, dtype=np.int64),
-            np.zeros((depths, executors)),
-            now,
-            np.zeros((depths, 2), dtype=np.int64),
-            self.found,
-            np.zeros((depths, options, 2), dtype=np.int64),
-            np.zeros((depths, options, 2)),
-            option_counts,
-        )
-
-    def step(self, budget: int) -> bool:
-        """Go on with the search; whether it is over."""
-        return exact_kernel.explore(budget, *self._arguments) == exact_kernel.DONE
-
-
-def _twins(times: np.ndarray, uniform: bool) -> np.ndarray:
-    """For each executor a lower one that is the same in everything, or -1."""
-    twins = np.full(times.shape[1], -1)
-    for executor in range(times.shape[1] if uniform else 0):
-        for other in range(executor):
-            if np.array_equal(times[:, executor], times[:, other]):
-                twins[executor] = other
-    return twins
