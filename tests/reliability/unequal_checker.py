@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-# Sums in another order; CP-SAT's proof leaves a millionth open.
+# Sums in another order; the proof of an optimum leaves a millionth open.
 RELATIVE, PROOF = 1e-9, 2e-6
 # What a client that does wrong is told.
 STATUSES = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "RESOURCE_EXHAUSTED", "NOT_FOUND")
@@ -230,8 +230,7 @@ def shortest(run):
         return
     found, duplicate = run.result["makespan_s"], run.result["optimum"]["duplicate"]
     least_s = brute_force_s(run, duplicate, found)
-    allowed = PROOF if run.result["optimum"]["solver"] == "cp_sat" else RELATIVE
-    if abs(found - least_s) > allowed * max(1.0, least_s):
+    if abs(found - least_s) > PROOF * max(1.0, least_s):
         yield f"the optimum is {found} s, the shortest of all schedules takes {least_s} s"
 
 
