@@ -1,4 +1,4 @@
-"""Tuning of the linear rule: CMA-ES over schedules of drawn instances, all made with the same memory."""
+"""Tuning of the linear rule by CMA-ES over schedules of drawn instances."""
 
 from __future__ import annotations
 
