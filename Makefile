@@ -41,13 +41,14 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce site test test-all test-bounds reliability lint lab lock clean
+.PHONY: help env reproduce site test test-all test-spark-versions test-bounds reliability lint lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
 	@echo "make site        pages of the documentation and the executed notebooks, in build/site (RUN=tpch-full: of that run)"
 	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below 0.3 s, before a commit)"
 	@echo "make test-all    those and what takes longer, as the continuous integration does: kills, random runs, a real Spark"
+	@echo "make test-spark-versions the plugin compiled for, and run with, every release of Spark that it knows (1.7 GB of downloads)"
 	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make reliability hours of random runs, guard pages, kills and damaged inputs (docs/reliability.md)"
 	@echo "make lab         open the notebooks in JupyterLab"
@@ -108,6 +109,18 @@ endif
 test-all: lint
 	$(PYTEST) $(NBVAL) $(PYTEST_FLAGS) tests $(NOTEBOOKS)
 
+# A pyspark of each release before the one in the lock, in environments of their own; not in `test-all`, for what it loads.
+SPARKS := 3.5.8 4.0.2 4.1.4 4.2.1
+SPARK_STAMPS := $(SPARKS:%=.venv-spark-%/.ready)
+$(SPARK_STAMPS): .venv-spark-%/.ready:
+	@$(find_python); \
+	set -e; \
+	"$$python" -m venv --clear $(@D); \
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==$*; \
+	touch $@
+test-spark-versions: env $(SPARK_STAMPS)
+	$(BIN)/pytest -p no:benchmark $(LIMITS) -m spark_slow $(PYTEST_FLAGS) tests/spark/test_versions.py
+
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
 CORE_TESTS := array_checks objectives record relocation system
 BOUNDS_TESTS := tests/differential tests/guard tests/property tests/unit/systems/spark $(CORE_TESTS:%=tests/unit/core/test_%.py)
@@ -148,5 +161,5 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .venv-lock .pytest_cache .ruff_cache .hypothesis .benchmarks build dist docs/api
+	rm -rf $(VENV) .venv-lock .venv-spark-* .pytest_cache .ruff_cache .hypothesis .benchmarks build dist docs/api
 	find $(wildcard src tests benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

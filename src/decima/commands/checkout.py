@@ -66,11 +66,19 @@ def plugin(
         Path | None,
         typer.Option(metavar="FILE", help="Where to put the jar.", show_default="the user's cache folder"),
     ] = None,
+    spark: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The Spark that it is for: its folder, or that of its jars.",
+            show_default="SPARK_HOME, else the installed pyspark",
+        ),
+    ] = None,
 ) -> None:
-    """Compile the Spark plugin against the installed pyspark and print how to use it."""
+    """Compile the Spark plugin for a Spark and print how to use it."""
     check_output(out, ".jar")
     from decima.connect.plugin.build import plugin_jar
 
-    jar = plugin_jar(out).absolute()
+    jar = plugin_jar(out, spark).absolute()
     typer.echo("spark.master                 spark-decima://HOST:PORT")
     typer.echo(f"spark.driver.extraClassPath  {jar}")

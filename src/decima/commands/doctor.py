@@ -127,6 +127,7 @@ def _machine() -> Iterator[tuple[str, str, str]]:
 def _spark() -> Iterator[tuple[str, str, str]]:
     """Name, value and lack of Java, Spark and the Java compiler."""
     from decima.connect.cluster import machine
+    from decima.connect.plugin.sparks import find_spark
 
     programs: dict[str, Callable] = {"Java": machine.java_command, "Spark": machine.spark_home}
     for name, find in programs.items():
@@ -134,6 +135,11 @@ def _spark() -> Iterator[tuple[str, str, str]]:
             yield name, str(find()), ""
         except DecimaError as error:
             yield name, "none", f"needed for the commands 'decima spark'; {error}"
+    try:
+        spark = find_spark()
+        yield "Spark of the plugin", f"{spark.version}, {spark.jars}", ""
+    except DecimaError as error:
+        yield "Spark of the plugin", "none", f"needed for 'decima spark plugin'; {error}"
     compiler = shutil.which("javac")
     lack = "" if compiler else "needed for 'decima spark plugin'; install openjdk-17-jdk-headless"
     yield "Java compiler", compiler or "none", lack

@@ -6,6 +6,7 @@ import pytest
 import decima
 from decima.commands import doctor
 from tests.unit.commands.calls import run
+from tests.unit.connect.plugin.homes import spark_folder
 
 
 @pytest.fixture
@@ -51,6 +52,13 @@ def test_what_is_missing_for_what(bare):
     assert "decima spark plugin" in lacks["Java compiler"]
     assert "experiments, notebooks and the pipeline" in lacks["checkout"]
     assert result.stdout.splitlines()[-1].endswith(" optional parts are missing")
+
+
+def test_the_spark_that_the_plugin_is_compiled_for(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPARK_HOME", str(spark_folder(tmp_path / "known", "4.0.2")))
+    assert f"4.0.2, {tmp_path / 'known'}" in run("doctor").stdout
+    monkeypatch.setenv("SPARK_HOME", str(spark_folder(tmp_path / "old", "3.3.0")))
+    assert missing(run("doctor"))["Spark of the plugin"].endswith(f"{tmp_path / 'old'} is Spark 3.3.0")
 
 
 def test_a_missing_or_old_requirement_is_an_error(monkeypatch):

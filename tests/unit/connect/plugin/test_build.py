@@ -1,53 +1,36 @@
 """Building the Spark plugin: what a user reads when it cannot be built, and what is in the jar."""
 
-import importlib.metadata
 import zipfile
 
 import pytest
 
 from decima.connect.plugin import build
+from decima.connect.plugin.sparks import RELEASES, find_spark
 from decima.connect.service import scheduler_pb2
 from decima.core.errors import SparkError
 from tests.unit.commands.calls import run, succeed
+from tests.unit.connect.plugin.homes import spark_folder
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """An empty cache folder."""
     monkeypatch.setattr(build.platformdirs, "user_cache_dir", lambda *_: str(tmp_path / "cache"))
-    build.spark_jars.cache_clear()
-    yield tmp_path / "cache"
-    build.spark_jars.cache_clear()
-
-
-def no_package(name):
-    raise importlib.metadata.PackageNotFoundError(name)
+    return tmp_path / "cache"
 
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """Instead of the compiler, which takes seconds: one class file; gives the number of calls."""
+    """Instead of the compiler, which takes seconds: one class file; gives the Sparks that it was called for."""
     calls = []
 
-    def compile_sources(classes, jars):
-        calls.append(jars)
+    def compile_sources(classes, spark):
+        calls.append(spark)
         (classes / "decima" / "spark").mkdir(parents=True)
         (classes / "decima" / "spark" / "A.class").write_bytes(b"\xca\xfe\xba\xbe")
 
     monkeypatch.setattr(build, "_compile", compile_sources)
     return calls
-
-
-def test_without_pyspark(cache, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", no_package)
-    with pytest.raises(SparkError, match=r"needs pyspark 4\.3\.0, which is not installed"):
-        build.plugin_jar()
-
-
-def test_another_version_of_pyspark(cache, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", lambda _: "3.5.1")
-    with pytest.raises(SparkError, match=r"written for pyspark 4\.3\.0, installed is 3\.5\.1"):
-        build.plugin_jar()
 
 
 def test_without_a_java_compiler(cache, monkeypatch):
@@ -74,7 +57,27 @@ def test_what_is_in_the_jar(cache, compiled):
         manager = jar.read("META-INF/services/org.apache.spark.scheduler.ExternalClusterManager").decode().strip()
         assert jar.read("decima/spark/scheduler.desc") == scheduler_pb2.DESCRIPTOR.serialized_pb
         assert "decima/spark/A.class" in jar.namelist()
-    assert any(source.stem == manager.rpartition(".")[2] for source in build.java_sources())
+        assert jar.read("decima/spark/spark-release").decode().strip() == find_spark().release
+    sources = build.java_sources(find_spark().layer.folder)
+    assert any(source.stem == manager.rpartition(".")[2] for source in sources)
+
+
+def test_a_jar_for_each_release(cache, compiled, tmp_path):
+    jars = {name: build.plugin_jar(home=spark_folder(tmp_path / name, f"{name}.1")) for name in RELEASES}
+    assert len(set(jars.values())) == len(RELEASES)
+    for name, path in jars.items():
+        with zipfile.ZipFile(path) as jar:
+            assert jar.read("decima/spark/spark-release").decode() == f"{name}\n"
+    assert [spark.release for spark in compiled] == list(RELEASES)
+
+
+def test_every_layer_has_the_same_classes():
+    """What the common sources extend is in each of them, and in none twice."""
+    common = {path.name for path in build.java_sources("none")}
+    layers = {layer.folder for layer in RELEASES.values()}
+    classes = [[path.name for path in build.java_sources(layer) if path.name not in common] for layer in sorted(layers)]
+    assert len(layers) == 3
+    assert classes == [["VersionedTaskScheduler.java", "VersionedTaskSetManager.java"]] * 3
 
 
 def test_compiled_once(cache, compiled, tmp_path):
@@ -90,7 +93,7 @@ def test_other_sources_are_compiled_anew(cache, compiled, monkeypatch, tmp_path)
     first = build.plugin_jar()
     changed = tmp_path / "Changed.java"
     changed.write_text("class Changed {}")
-    monkeypatch.setattr(build, "java_sources", lambda: [changed])
+    monkeypatch.setattr(build, "java_sources", lambda layer: [changed])
     assert build.plugin_jar() != first
     assert len(compiled) == 2
 
@@ -108,11 +111,17 @@ def test_the_command_says_what_to_configure(cache, compiled, tmp_path):
     assert zipfile.is_zipfile(jar)
 
 
-def test_the_command_without_pyspark(cache, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", no_package)
-    result = run("spark", "plugin")
+def test_the_command_compiles_for_the_spark_that_is_named(cache, compiled, tmp_path):
+    succeed("spark", "plugin", "--spark", spark_folder(tmp_path / "old", "3.5.8", "2.12"))
+    assert compiled[-1].version == "3.5.8"
+
+
+def test_the_command_refuses_a_spark_that_it_does_not_know(cache, tmp_path):
+    result = run("spark", "plugin", "--spark", spark_folder(tmp_path / "old", "3.4.1", "2.12"))
     assert result.exit_code == 2
-    assert "needs pyspark 4.3.0" in result.stderr
+    assert "knows Spark 3.5, 4.0, 4.1, 4.2 and 4.3" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not list(cache.rglob("*.jar"))
 
 
 def test_the_command_refuses_another_ending(cache, tmp_path):

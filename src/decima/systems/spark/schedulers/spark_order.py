@@ -5,8 +5,9 @@ Differs: Spark offers each free core to the first stage in order, task by task, 
 executor stays at its stage until that has no task left and pays for coming to another job, so that shares hold where
 executors are offered and return as stages drain. Executors offered together are counted one by one; Spark orders once
 for all cores that it offers together. A pool holds the executors of its jobs, those on their way included. Equal stages
-of a FAIR pool come by job and index, in Spark by the text of their number. Without ``reoffer`` executors wait for a
-stage that cannot run yet, because nothing would offer them again.
+of a FAIR pool come by job and index, in Spark by the text of their number. A child can run when its last parent ends;
+Spark submits it some milliseconds later and by then has given the core to another job. Without ``reoffer`` executors
+wait for a stage that cannot run yet, because nothing would offer them again.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import cmp_to_key
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from decima.systems.spark.schedulers import Decision, make_scheduler
 from decima.systems.spark.system import run_state
 from tests.random_clusters import random_settings, random_workload
 from tests.services import sessions_of
+from tests.spark import order_runs
 from tests.toy_jobs import job, one_stage, stage, workload
 
 TENS = workload(one_stage(10, 1.0, name="a1"), one_stage(10, 1.0, name="a2"), one_stage(10, 1.0, name="b1"))
@@ -197,3 +199,23 @@ def test_bad_pools_are_one_sentence(text, message):
 def test_a_service_has_no_names_of_jobs():
     with pytest.raises(ConfigError, match="spark_fair has pools of jobs by name, and no client reports names"):
         sessions_of("spark_fair:a*")
+
+
+LOGS = Path(__file__).parent / "logs"
+
+
+@pytest.mark.parametrize(("run", "gap"), [("fifo", 1), ("fair", 0)])
+def test_a_real_spark_launched_its_tasks_in_this_order(run, gap):
+    """Runs of Spark 4.3.0 on three executors, recorded by `tests/spark/order_runs.py`."""
+    rows = order_runs.read(LOGS / f"order-{run}.csv")
+    real, simulated, in_gap = order_runs.both_orders(run, rows)
+    assert simulated == real
+    assert in_gap == gap
+    assert len(real) + gap == sum(query.tasks + 3 * (query.stages - 1) for query in order_runs.RUNS[run])
+
+
+@pytest.mark.parametrize(("run", "other"), [("fifo", "spark_fair"), ("fair", "spark_fair:one"), ("fair", "spark_fifo")])
+def test_other_orders_are_told_apart_from_that_of_a_real_spark(run, other, monkeypatch):
+    monkeypatch.setitem(order_runs.SCHEDULERS, run, other)
+    real, simulated, _ = order_runs.both_orders(run, order_runs.read(LOGS / f"order-{run}.csv"))
+    assert simulated != real

@@ -16,7 +16,6 @@ import org.apache.spark.scheduler.ExecutorLossReason;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.TaskDescription;
-import org.apache.spark.scheduler.TaskSchedulerImpl;
 import org.apache.spark.scheduler.TaskSet;
 import org.apache.spark.scheduler.TaskSetManager;
 import org.apache.spark.scheduler.WorkerOffer;
@@ -24,15 +23,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Enumeration;
 import scala.Option;
-import scala.collection.immutable.IndexedSeq;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
+import scala.collection.JavaConverters;
 
 /**
  * Spark's task scheduler with the hooks the plugin needs. It only translates: decisions are made in {@link
  * StageControl}. Nothing that goes wrong here may reach Spark, for an exception in submitTasks ends the SparkContext.
  */
-final class DecimaTaskScheduler extends TaskSchedulerImpl {
+final class DecimaTaskScheduler extends VersionedTaskScheduler {
   private static final Logger LOG = LoggerFactory.getLogger(DecimaTaskScheduler.class);
 
   private final Settings settings;
@@ -96,7 +93,7 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
   private void register(TaskSet taskSet) {
     Option<ActiveJob> job = dagScheduler().jobIdToActiveJob().get(taskSet.priority());
     // Pipelined stages run side by side with their parents; which slots they need is Spark's business.
-    if (job.isEmpty() || taskSet.isPipelined() || taskSet.resourceProfileId() != 0) {
+    if (job.isEmpty() || isPipelined(taskSet) || taskSet.resourceProfileId() != 0) {
       return;
     }
     List<QueryState.Found> graph = QueryRegistry.readGraph(job.get());
@@ -144,35 +141,28 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
   }
 
   @Override
-  public synchronized Seq<Seq<TaskDescription>> resourceOffers(
-      IndexedSeq<WorkerOffer> offers, boolean isAllFreeResources) {
-    boolean again = false;
+  boolean beforeOffers(List<WorkerOffer> offers) {
     try {
-      again = control.decideRound(freeSlots(offers), barrierTasks());
+      return control.decideRound(freeSlots(offers), barrierTasks());
     } catch (RuntimeException | LinkageError wrong) {
       bug("deciding about free executors", wrong);
       control.leaveToSpark();
+      return false;
     }
-    Seq<Seq<TaskDescription>> launched = super.resourceOffers(offers, isAllFreeResources);
+  }
+
+  @Override
+  void afterOffers(List<TaskDescription> launched, boolean again) {
     boolean[] unused = new boolean[1];
     guard(
         "ending a round of offers",
         () -> {
-          countLaunched(launched);
+          // Tasks of barrier stages and of task sets that are not ours show only here.
+          launched.forEach(task -> slots.launched(task.taskId(), task.executorId(), null));
           unused[0] = slots.releaseUnused();
         });
     if (again || unused[0]) {
       backend().reviveOffers();
-    }
-    return launched;
-  }
-
-  /** Tasks of barrier stages and of task sets that are not ours show only here. */
-  private void countLaunched(Seq<Seq<TaskDescription>> launched) {
-    for (Seq<TaskDescription> ofOffer : CollectionConverters.asJava(launched)) {
-      for (TaskDescription task : CollectionConverters.asJava(ofOffer)) {
-        slots.launched(task.taskId(), task.executorId(), null);
-      }
     }
   }
 
@@ -190,12 +180,12 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
     timers.schedule(() -> backend().reviveOffers(), milliseconds, TimeUnit.MILLISECONDS);
   }
 
-  private Map<String, Integer> freeSlots(IndexedSeq<WorkerOffer> offers) {
-    double cpus = CPUS_PER_TASK().doubleValue();
+  private Map<String, Integer> freeSlots(List<WorkerOffer> offers) {
+    double cpus = cpusPerTask();
     Map<String, Integer> free = new LinkedHashMap<>();
-    for (WorkerOffer offer : CollectionConverters.asJava(offers)) {
+    for (WorkerOffer offer : offers) {
       if (offer.resourceProfileId() == 0) {
-        free.put(offer.executorId(), (int) Math.floor(offer.cores().doubleValue() / cpus + 1e-9));
+        free.put(offer.executorId(), (int) Math.floor(cores(offer) / cpus + 1e-9));
       }
     }
     return free;
@@ -203,7 +193,7 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
 
   /** Tasks of the first barrier stage that waits for its slots, 0 when none does. */
   private int barrierTasks() {
-    for (TaskSetManager manager : CollectionConverters.asJava(rootPool().getSortedTaskSetQueue())) {
+    for (TaskSetManager manager : JavaConverters.seqAsJavaList(rootPool().getSortedTaskSetQueue())) {
       if (manager.isBarrier() && !manager.isZombie() && manager.runningTasks() == 0) {
         return manager.numTasks();
       }

@@ -1,34 +1,15 @@
 package decima.spark;
 
-import java.io.File;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import javax.net.ssl.SSLException;
-import org.sparkproject.connect.grpc.CallOptions;
-import org.sparkproject.connect.grpc.Channel;
-import org.sparkproject.connect.grpc.ClientInterceptors;
-import org.sparkproject.connect.grpc.ManagedChannel;
-import org.sparkproject.connect.grpc.Metadata;
-import org.sparkproject.connect.grpc.MethodDescriptor;
-import org.sparkproject.connect.grpc.Status;
-import org.sparkproject.connect.grpc.StatusRuntimeException;
-import org.sparkproject.connect.grpc.netty.GrpcSslContexts;
-import org.sparkproject.connect.grpc.netty.NettyChannelBuilder;
-import org.sparkproject.connect.grpc.stub.ClientCalls;
-import org.sparkproject.connect.grpc.stub.MetadataUtils;
-import org.sparkproject.connect.protobuf.DynamicMessage;
+import org.sparkproject.spark_core.protobuf.DynamicMessage;
 
-/** The scheduling service as a gRPC client of Spark's own (shaded) grpc-java sees it. */
+/** The scheduling service as a client sees it: sessions, and decisions over a stream. */
 final class GrpcAdvisor implements Advisor {
-  private static final MethodDescriptor<DynamicMessage, DynamicMessage> OPEN =
-      Messages.method("Open", "OpenRequest", "OpenReply", MethodDescriptor.MethodType.UNARY);
-  private static final MethodDescriptor<DynamicMessage, DynamicMessage> CLOSE =
-      Messages.method("Close", "CloseRequest", "CloseReply", MethodDescriptor.MethodType.UNARY);
-  private static final Metadata.Key<String> AUTHORIZATION =
-      Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
+  private static final Messages.Method OPEN = Messages.method("Open", "OpenReply", false);
+  private static final Messages.Method CLOSE = Messages.method("Close", "CloseReply", false);
+  private static final Messages.Method DECISIONS = Messages.method("Decisions", "Decision", true);
   private static final int PROTOCOL_VERSION = 1;
   private static final long CLOSE_TIMEOUT_MS = 1000;
 
@@ -38,9 +19,8 @@ final class GrpcAdvisor implements Advisor {
   private final Settings settings;
   private final String client;
   private final SessionState state;
-  private ManagedChannel channel;
-  private Channel calls;
-  private DecisionStream decisions;
+  private GrpcConnection connection;
+  private GrpcStream decisions;
   private int lastSlots;
   private volatile String session;
   private volatile String schedulerName = "";
@@ -59,22 +39,23 @@ final class GrpcAdvisor implements Advisor {
   }
 
   /**
-   * Begins a session, over a fresh connection: the back-off of gRPC itself can be minutes. An empty report goes first,
-   * so that what is slow or wrong shows here and not under the scheduler's lock, and classes are loaded on both sides.
+   * Begins a session, over a fresh connection. An empty report goes first, so that what is slow or wrong shows here and
+   * not under the scheduler's lock, and classes are loaded on both sides.
    */
   synchronized void connect(long timeoutMs) throws AdvisorException {
     try {
-      if (channel != null) {
-        channel.shutdownNow();
+      if (connection != null) {
+        connection.close();
       }
-      channel = channel();
-      calls = authorized(channel);
-      decisions = new DecisionStream(calls);
+      connection = new GrpcConnection(settings);
+      decisions = null;
       open(timeoutMs);
       decideOnce(new ClusterView(List.of(), lastSlots), null, timeoutMs);
       state.forget();
-    } catch (IOException | StatusRuntimeException failure) {
-      throw new AdvisorException(reason(failure), failure);
+    } catch (CallFailure failure) {
+      throw new AdvisorException(failure.getMessage(), failure);
+    } catch (IOException failure) {
+      throw new AdvisorException(failure.toString(), failure);
     }
   }
 
@@ -85,17 +66,17 @@ final class GrpcAdvisor implements Advisor {
     try {
       try {
         return decideOnce(view, offer, budgetMs);
-      } catch (StatusRuntimeException failure) {
+      } catch (CallFailure failure) {
         state.forget();
-        switch (failure.getStatus().getCode()) {
+        switch (failure.code()) {
           case NOT_FOUND -> open(remainingMs(deadline)); // the service was restarted
           case FAILED_PRECONDITION -> { } // it lost track: the whole state once more
           default -> throw failure;
         }
         return decideOnce(view, offer, remainingMs(deadline));
       }
-    } catch (StatusRuntimeException failure) {
-      throw new AdvisorException(reason(failure), failure);
+    } catch (CallFailure failure) {
+      throw new AdvisorException(failure.getMessage(), failure);
     } catch (AdvisorException | RuntimeException failure) {
       state.forget();
       throw failure;
@@ -104,10 +85,11 @@ final class GrpcAdvisor implements Advisor {
 
   private Advice decideOnce(ClusterView view, Offer offer, long budgetMs) throws AdvisorException {
     DynamicMessage request = state.request(session, view, offer);
-    if (!decisions.isOpen()) {
-      decisions = new DecisionStream(calls);
+    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(budgetMs);
+    if (decisions == null || !decisions.isOpen()) {
+      decisions = connection.open(DECISIONS, budgetMs);
     }
-    DynamicMessage reply = decisions.ask(request, budgetMs);
+    DynamicMessage reply = decisions.ask(request, remainingMs(deadline));
     remember(reply);
     Advice advice = state.advice(reply, request, view, offer);
     state.acknowledged();
@@ -119,17 +101,17 @@ final class GrpcAdvisor implements Advisor {
    * may be asked for meanwhile.
    */
   void rehearse(long timeLimitMs) throws AdvisorException {
-    Channel over;
+    GrpcConnection over;
     synchronized (this) {
-      over = calls;
+      over = connection;
     }
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeLimitMs);
     Rehearsal rehearsal = new Rehearsal();
     SessionState known = new SessionState(false);
     try {
-      DynamicMessage opened = ClientCalls.blockingUnaryCall(over, OPEN, within(timeLimitMs), opening("", false));
+      DynamicMessage opened = over.call(OPEN, opening("", false), timeLimitMs);
       String rehearsed = (String) Messages.get(opened, "session");
-      DecisionStream stream = new DecisionStream(over);
+      GrpcStream stream = over.open(DECISIONS, remainingMs(deadline));
       try {
         for (int i = 0; i < settings.rehearsals() && System.nanoTime() < deadline; i++) {
           Offer offer = rehearsal.next();
@@ -142,9 +124,9 @@ final class GrpcAdvisor implements Advisor {
       } finally {
         stream.close();
       }
-      ClientCalls.blockingUnaryCall(over, CLOSE, within(CLOSE_TIMEOUT_MS), closing(rehearsed));
-    } catch (StatusRuntimeException failure) {
-      throw new AdvisorException(reason(failure), failure);
+      over.call(CLOSE, closing(rehearsed), CLOSE_TIMEOUT_MS);
+    } catch (CallFailure failure) {
+      throw new AdvisorException(failure.getMessage(), failure);
     }
   }
 
@@ -170,7 +152,7 @@ final class GrpcAdvisor implements Advisor {
 
   private void open(long timeoutMs) {
     DynamicMessage request = opening(settings.sharedCluster(), !settings.isShared());
-    DynamicMessage reply = ClientCalls.blockingUnaryCall(calls, OPEN, within(timeoutMs), request);
+    DynamicMessage reply = connection.call(OPEN, request, timeoutMs);
     session = (String) Messages.get(reply, "session");
     schedulerName = (String) Messages.get(reply, "scheduler");
     command = null;
@@ -203,54 +185,21 @@ final class GrpcAdvisor implements Advisor {
 
   /** Ends the session; a service that is gone is no error here. */
   synchronized void close() {
-    if (channel == null) {
+    if (connection == null) {
       return;
     }
     if (session != null) {
       try {
-        ClientCalls.blockingUnaryCall(calls, CLOSE, within(CLOSE_TIMEOUT_MS), closing(session));
-      } catch (StatusRuntimeException gone) {
+        connection.call(CLOSE, closing(session), CLOSE_TIMEOUT_MS);
+      } catch (CallFailure gone) {
         // The service is not there any more or forgets the session by itself; the driver is about to end anyway.
         session = null;
       }
     }
-    channel.shutdownNow();
-  }
-
-  private ManagedChannel channel() throws SSLException {
-    NettyChannelBuilder builder = NettyChannelBuilder.forAddress(settings.host(), settings.port()).directExecutor();
-    if (settings.tlsAuthority().isEmpty()) {
-      builder.usePlaintext();
-    } else {
-      builder.sslContext(GrpcSslContexts.forClient().trustManager(new File(settings.tlsAuthority())).build());
-    }
-    return builder.build();
-  }
-
-  private Channel authorized(Channel plain) throws IOException {
-    if (settings.tokenFile().isEmpty()) {
-      return plain;
-    }
-    Metadata headers = new Metadata();
-    headers.put(AUTHORIZATION, "Bearer " + Files.readString(Path.of(settings.tokenFile())).strip());
-    return ClientInterceptors.intercept(plain, MetadataUtils.newAttachHeadersInterceptor(headers));
-  }
-
-  private static CallOptions within(long milliseconds) {
-    return CallOptions.DEFAULT.withDeadlineAfter(milliseconds, TimeUnit.MILLISECONDS);
+    connection.close();
   }
 
   private static long remainingMs(long deadline) {
     return Math.max(1, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime()));
-  }
-
-  private static String reason(Exception failure) {
-    if (failure instanceof StatusRuntimeException call) {
-      Status status = call.getStatus();
-      String cause = status.getCause() == null ? "" : ": " + status.getCause().getMessage();
-      String said = status.getDescription() == null ? "" : ": " + status.getDescription();
-      return (status.getCode() + said + cause).replace('\n', ' ');
-    }
-    return failure.toString();
   }
 }

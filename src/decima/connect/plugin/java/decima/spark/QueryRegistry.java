@@ -13,7 +13,7 @@ import org.apache.spark.scheduler.ActiveJob;
 import org.apache.spark.scheduler.ShuffleMapStage;
 import org.apache.spark.scheduler.Stage;
 import org.apache.spark.scheduler.TaskSet;
-import scala.jdk.javaapi.CollectionConverters;
+import scala.collection.JavaConverters;
 
 /** All queries of this SparkContext in order of arrival. Guarded by the lock of the task scheduler. */
 final class QueryRegistry {
@@ -40,7 +40,7 @@ final class QueryRegistry {
       return;
     }
     List<Integer> parents = new ArrayList<>();
-    for (Stage parent : CollectionConverters.asJava(stage.parents())) {
+    for (Stage parent : JavaConverters.seqAsJavaList(stage.parents())) {
       collect(parent, seen, found);
       parents.add(parent.id());
     }

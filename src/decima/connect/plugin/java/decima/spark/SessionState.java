@@ -11,7 +11,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import org.sparkproject.connect.protobuf.DynamicMessage;
+import org.sparkproject.spark_core.protobuf.DynamicMessage;
 
 /** What the service knows of this driver: graphs go out once, afterwards only the counters that changed. */
 final class SessionState {

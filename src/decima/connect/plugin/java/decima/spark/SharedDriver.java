@@ -2,14 +2,13 @@ package decima.spark;
 
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.jdk.javaapi.CollectionConverters;
+import scala.collection.JavaConverters;
 
 /**
  * Moves executors between the applications of one standalone master (section 6.1, Figure 8). An unmodified master
@@ -104,15 +103,14 @@ final class SharedDriver {
     // Not by force: an executor that Spark gave a task by itself stays. The target of the master is lowered already.
     Set<String> going =
         Set.copyOf(
-            CollectionConverters.asJava(
-                backend.killExecutors(CollectionConverters.asScala(idle).toSeq(), false, false, false)));
+            JavaConverters.seqAsJavaList(
+                backend.killExecutors(JavaConverters.asScalaBuffer(idle).toSeq(), false, false, false)));
     killed.addAll(going);
     idle.stream().filter(id -> !going.contains(id)).forEach(scheduler::keep);
     LOG.info("Decima: released executors {}", going);
   }
 
   private static <V> scala.collection.immutable.Map<Object, V> forDefaultProfile(V value) {
-    return scala.collection.immutable.Map$.MODULE$.from(
-        CollectionConverters.asScala(Map.<Object, V>of(DEFAULT_PROFILE, value)));
+    return scala.collection.immutable.Map$.MODULE$.<Object, V>empty().updated(DEFAULT_PROFILE, value);
   }
 }
