@@ -50,7 +50,7 @@ def workload(run: RUN = "auto") -> None:
 
 @app.command()
 def make(experiment: EXPERIMENT, run: RUN = "auto", threads: THREADS = None) -> None:
-    """Compute tables and draw figures of an experiment unless they are up to date; of all, several at a time."""
+    """Make tables and figures that are out of date, of one or all experiments."""
     from experiments import making
 
     if experiment == "all":

@@ -1,4 +1,4 @@
-"""Tables and figures of experiments, made where they are out of date, several experiments at a time."""
+"""Tables and figures of experiments that are out of date, several experiments at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMES = ("_ms", "_us")  # ends of columns with times that this machine takes
 
 
 def make(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = True) -> str:
-    """Compute the tables of an experiment and draw its figures, unless they have the present stamp.
+    """Compute tables and draw figures of an experiment unless their stamp is the present one.
 
     Args:
         name: The experiment.
@@ -45,7 +45,7 @@ def make(name: str, run: str = "auto", *, threads: int | None = None, progress: 
 
 
 def make_all(run: str = "auto", *, threads: int | None = None, workers: int | None = None) -> None:
-    """Make all experiments of a run, several at a time, and say so for each on stdout.
+    """Make all experiments of a run, several at a time, with a line for each.
 
     Each process makes several experiments, one after the other. What is done stays when another one fails, or after
     Ctrl-C. Experiments that measure times come last and alone.

@@ -201,7 +201,7 @@ def num_stages(target: str) -> int:
 
 
 def _run_stages(target: str, environment: dict[str, str]) -> int:
-    """Run DVC and pass on what it says, with progress before each stage, experiment and notebook."""
+    """Run DVC and echo its output, with progress before each stage, experiment and notebook."""
     options = {"cwd": checkout(), "env": environment | {"PYTHONUNBUFFERED": "1"}, "text": True}
     command = [sys.executable, "-m", "dvc", "repro", target]
     experiments, notebooks = experiment_names(), notebook_slugs()
@@ -218,7 +218,7 @@ def _run_stages(target: str, environment: dict[str, str]) -> int:
 
 
 def progress_words(number: int, total: int, gone_s: float) -> str:
-    """Progress of a run: parts begun of those that there may be, time gone, and time left if parts take alike.
+    """Progress of a run: parts begun, time gone, and time left if parts take alike.
 
     A part whose inputs turn out the same as before is left out, so that ``total`` and the time left are the most.
     """

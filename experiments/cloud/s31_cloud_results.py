@@ -71,7 +71,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
-    """Every measure on one trace per pattern and weight of cost: rules, policies, best known, agents."""
+    """Every measure on one trace per pattern and weight of cost, by scheduler."""
     parts = []
     for pattern, jobs in params["jobs"].items():
         workload = parse_placement_jobs(jobs).workload(0)
@@ -97,7 +97,7 @@ def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def _agents(pattern: str, betas: Sequence[float]) -> pandas.DataFrame:
-    """What agents of the paper's recipes do with the trace, where they place all jobs: greedy, else sampled."""
+    """Scores of the paper's agents whose episodes are complete, greedy, else sampled."""
     table = read_training_file(AGENTS, AGENT_COLUMNS).dropna()
     table = table[(table["pattern"] == pattern) & table["beta"].isin(betas)]
     table = table.sort_values("acts").drop_duplicates(["learner", "variant", "beta", "seed"])  # greedy comes first
@@ -129,7 +129,7 @@ _OPTIMUM = (
 
 
 def _iterations(grid: pandas.DataFrame) -> str:
-    """Words about how long runs were: least and most iterations by pattern, beside those of the paper."""
+    """Least and most iterations by pattern, beside those of the paper, in words."""
     ends = (
         grid.groupby(["pattern", "learner", "beta", "seed"])["iteration"].max().groupby("pattern").agg(["min", "max"])
     )
@@ -197,7 +197,7 @@ def cloud_ours(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _agent_curves(tables: Tables, learner: str, title: str) -> plotting.style.Figure:
-    """Training from scaled inputs: episodes that place all jobs without a mask, returns without and with one."""
+    """Training from scaled inputs: complete episodes without a mask, returns without and with one."""
     grid = tables["cloud_scaled"]
     grid = grid[(grid["learner"] == learner) & grid["variant"].isin(MASKS)]
     parts = {"complete": "scaled", "reward": "scaled", "reward, mask": "scaled_mask"}
@@ -228,7 +228,7 @@ def fig5_reinforce(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figures 4 and 5: the paper's recipe without a mask from raw inputs, over all weights of cost."""
+    """Figures 4 and 5 from raw inputs, without a mask, over all weights of cost."""
     grid = tables["cloud_grid"]
     patterns = list(dict.fromkeys(grid["pattern"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)

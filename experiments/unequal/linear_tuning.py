@@ -43,6 +43,6 @@ def tune(instances: Sequence[Instance], rules: Rules, budget: int, seed: int = 0
 
     start = np.full(len(NAMES), 0.5)
     start[NAMES.index("rank_up")] = 0.5 + 0.5 / LARGEST
-    found = minimize(score, start, sigma=0.1, bounds=(0.0, 1.0), budget=budget, seed=seed)
-    found.x = LARGEST * (2.0 * found.x - 1.0)
-    return found
+    best = minimize(score, start, sigma=0.1, bounds=(0.0, 1.0), budget=budget, seed=seed)
+    best.x = LARGEST * (2.0 * best.x - 1.0)
+    return best

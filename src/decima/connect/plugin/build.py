@@ -1,4 +1,4 @@
-"""Compilation of the Spark plugin against the jars of a Spark into a jar for drivers."""
+"""Compilation of the plugin against the jars of a Spark into a jar for drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Spark that the plugin is compiled for: where its jars are, its version, and what it needs of the sources."""
+"""Releases of Spark for the plugin: jars, version, and layer of the sources."""
 
 from __future__ import annotations
 

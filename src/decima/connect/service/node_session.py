@@ -238,7 +238,7 @@ class NodeSession:
             raise invalid(str(error)) from error
 
     def _read_copies(self, request: protocol.AssignRequest, first: dict[str, int]) -> list[tuple]:
-        """Copies with the numbers of their nodes in the instance, by the first number of each job."""
+        """Copies with their nodes numbered as in the instance, by each job's first number."""
         copies, placed = [], set()
         for message in request.copies:
             where = f"job {message.job!r:.60}"
@@ -263,7 +263,7 @@ class NodeSession:
             raise invalid(f"{where}: executor {executor} is not there; expected 0 to {self.num_executors - 1}")
 
     def _hold(self, jobs: dict[str, _NodeJob]) -> float:
-        """Hold what the session takes, before the arrays are made; an estimate of how long a decision takes, in µs.
+        """Reserve memory before the arrays exist, and estimate the time of a decision in µs.
 
         Every node looks at every executor, and where their rates differ at the copies of every parent for each.
         """

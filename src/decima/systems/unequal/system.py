@@ -127,7 +127,7 @@ def result_of(schedule: Schedule, seed: int = 0) -> UnequalResult:
 
 
 def best_run(workload: Instance, settings: Settings, budget: int, seed: int) -> Best:
-    """The shortest schedule, proved where that takes seconds and OR-Tools is installed, beside the lower bound."""
+    """Shortest known schedule beside the lower bound, proved if OR-Tools is installed and needs seconds."""
     from decima.systems.unequal.optimum import exact, priority_search
 
     tables = UNEQUAL_EXECUTORS.tables(workload, settings)

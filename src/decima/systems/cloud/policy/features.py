@@ -60,7 +60,7 @@ def _good_so_far(s, p):
 
 @njit
 def choose_units(s, p):
-    """Choose what the numbers of the vector are divided by: one core, GB, ...; or, scaled, the largest of each."""
+    """Divisors of the vector: one core, GB and so on, or, scaled, the largest values."""
     p.unit_cores = p.unit_job = p.unit_executors = 1.0
     p.unit_memory, p.rate_factor = _GB, 3600.0
     if p.scaled:

@@ -241,7 +241,7 @@ class _Program:
             self.model.add(sum(sources) == self.present[child, receiver])
 
     def _add_copies(self) -> None:
-        """One copy of each node; of nodes with children several, where they are allowed, each with a reader."""
+        """One copy of each node, or several of nodes with children, each with a reader."""
         inner = {edge["parent"] for edge in self.problem["edges"]} if self.problem["duplicate"] else set()
         for node in range(len(self.times)):
             keys = [(node, executor) for executor in self.executors if (node, executor) in self.present]

@@ -46,7 +46,7 @@ def optimum(
     time_limit_s: float = 60.0,
     progress: str | None = None,
 ) -> Optimum:
-    """Find the shortest schedule and prove that there is no shorter one, by CP-SAT of OR-Tools.
+    """Shortest schedule with a proof that none is shorter, by CP-SAT of OR-Tools.
 
     The proof leaves a millionth of the makespan open where times are not whole numbers.
 
