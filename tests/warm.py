@@ -73,11 +73,3 @@ def warm_processes():
     workers._Spawn.__bases__ = (ForkServerContext,)
     yield
     workers._Spawn.__bases__ = AS_PUBLISHED
-
-
-@pytest.fixture
-def cold_processes(warm_processes):
-    """Start workers as the package does it."""
-    workers._Spawn.__bases__ = AS_PUBLISHED
-    yield
-    workers._Spawn.__bases__ = (ForkServerContext,)

@@ -13,7 +13,7 @@ from decima.core.record import BUFFER, GIVEN, RUN, Record
 PAGE = mmap.PAGESIZE
 NO_ACCESS = 0  # mmap has no name for PROT_NONE
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_METHODS = ("__init__", "_place", "release", "restart", "copy_into")
+_METHODS = ("__init__", "_bind", "release", "restart", "copy_into")
 
 
 def fenced(array, at_end, read_only):
@@ -62,11 +62,11 @@ class Fence:
     def init(self, record, layout, extents):
         self._plain["__init__"](record, layout, extents)
         for name in layout.arrays:
-            self.place(record, name, record._array(name))
+            self.bind(record, name, record._array(name))
 
-    def place(self, record, name, array):
+    def bind(self, record, name, array):
         field, index = record.layout.arrays[name], record.layout.index[name]
-        self._plain["_place"](record, name, fenced(array, self.at_end, field.storage == GIVEN))
+        self._plain["_bind"](record, name, fenced(array, self.at_end, field.storage == GIVEN))
         self.placed[field.storage] += 1
         if name == self.short:
             record._addresses[index] += field.dtype.itemsize * (1 if self.at_end else -1)
@@ -74,7 +74,7 @@ class Fence:
     def release(self, record, *names):
         self._plain["release"](record, *names)
         for name in names:
-            self.place(record, name, record._array(name))
+            self.bind(record, name, record._array(name))
 
     def restart(self, record):
         for name, field in record.layout.arrays.items():

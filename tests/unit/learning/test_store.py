@@ -80,7 +80,7 @@ def test_card_takes_numpy_values_and_nothing_that_is_not_json(models, weights):
     assert found == {"score": 2.5, "curve": [{"jct": [0, 1]}], "last": None, "few": [1, 2]}
     with pytest.raises(PolicyError, match=r"card of policy b cannot be written as JSON.*object"):
         save_policy(models / "b", SMALL, weights, {"what": object()})
-    with pytest.raises(PolicyError, match="has architecture, name of its own"):
+    with pytest.raises(PolicyError, match="save_policy writes architecture, name into the card itself"):
         save_policy(models / "b", SMALL, weights, {"name": "x", "architecture": {}})
     assert list_policies() == ["a"]
 

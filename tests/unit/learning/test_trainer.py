@@ -200,7 +200,7 @@ def test_a_checkpoint_with_other_parts_is_not_resumed(whole, tmp_path, change):
     stored = Checkpoint.load(whole[0])
     change(stored)
     stored.save(tmp_path)
-    with pytest.raises(CheckpointError, match=f"cannot resume {tmp_path}: the checkpoint"):
+    with pytest.raises(CheckpointError, match=f"cannot resume {tmp_path}: (its|the) checkpoint"):
         make(tmp_path).train(resume=True)
 
 
