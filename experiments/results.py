@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DIGESTS = "digests.json"
 _DUBLIN = "{http://purl.org/dc/elements/1.1/}"
+_PNG_SHARE = 0.5  # of the limit of figures: all together have one, too
 
 
 def results_folder(run: str) -> Path:
@@ -126,7 +127,7 @@ def _small(path: Path, limit: float) -> tuple[bytes, str]:
         whole = opened.convert("RGB")
     for share in (1.0, 0.75, 0.6, 0.5, 0.4):
         content = _in_few_colours(whole.resize([int(share * size) for size in whole.size], Image.Resampling.LANCZOS))
-        if len(content) <= limit:
+        if len(content) <= _PNG_SHARE * limit:
             break
     return content, "png"
 
