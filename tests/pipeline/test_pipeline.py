@@ -224,7 +224,7 @@ def test_stages_of_a_run_are_counted_before_there_is_any_data():
 
 def test_progress_tells_parts_and_time_left():
     assert progress_words(3, 80, 30.0) == "[3 of at most 80, 0.5 min gone] "
-    assert progress_words(20, 80, 120.0) == "[20 of at most 80, 2.0 min gone, at most 6 min left] "
+    assert progress_words(20, 80, 120.0) == "[20 of at most 80, 2.0 min gone, about 6 min left] "
 
 
 def test_a_second_pipeline_in_the_same_checkout_is_refused(tmp_path, monkeypatch):
