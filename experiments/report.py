@@ -220,8 +220,8 @@ def _run_stages(target: str, environment: dict[str, str]) -> int:
 def progress_words(number: int, total: int, gone_s: float) -> str:
     """Progress of a run: parts begun, time gone, and time left if parts take alike.
 
-    A part whose inputs turn out the same as before is left out, so that ``total`` is the most. Parts differ, so that the
-    time left is rough.
+    A part whose inputs turn out the same as before is left out, so that ``total`` is the most. Parts differ, so that
+    the time left is rough.
     """
     left = f", about {gone_s / number * (total - number) / 60.0:.0f} min left" if number > _UNCERTAIN else ""
     return f"[{number} of at most {total}, {gone_s / 60.0:.1f} min gone{left}] "
