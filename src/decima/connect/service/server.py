@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import grpc
 from google.protobuf.message import Message
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.coordinator import Driver
@@ -107,9 +107,10 @@ class Service:
             ]
         )
         self._server.add_generic_rpc_handlers((self._handlers(),))
-        self._health = health.HealthServicer()
+        self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         await self._health.set(NAME, health_pb2.HealthCheckResponse.SERVING)
+        reflection.enable_server_reflection((NAME, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
         if address.metrics_port is not None:
             live = self.live if address.live else None
             views = Views(self.metrics.text, lambda: self._ready, live, lambda: self.address.security)

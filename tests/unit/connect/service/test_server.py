@@ -12,7 +12,9 @@ import urllib.request
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 import decima
 from decima.connect.service import scheduler_pb2 as protocol
@@ -63,6 +65,14 @@ def raw(target, method, data, **options):
 def health(target):
     with grpc.insecure_channel(target) as channel:
         return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=NAME), timeout=20).status
+
+
+def test_client_without_the_schema_reads_it(service):
+    with grpc.insecure_channel(service.target) as channel:
+        database = ProtoReflectionDescriptorDatabase(channel)
+        assert {NAME, "grpc.health.v1.Health"} <= set(database.get_services())
+        methods = DescriptorPool(database).FindServiceByName(NAME).methods_by_name
+    assert {"Decide", "Decisions"} <= set(methods)
 
 
 def test_health(service):
