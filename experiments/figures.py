@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from decima import plotting
 from decima.core.errors import ConfigError
 from experiments.captions import Run, Tables
-from experiments.experiment import experiment, experiment_names
+from experiments.experiment import experiment, experiment_file, experiment_names
 
 if TYPE_CHECKING:
     import pandas
@@ -34,15 +35,17 @@ def figure(name: str, tables: Tables, run: str = "auto") -> Figure:
 
 
 def experiment_of(name: str) -> str:
-    """Name of the experiment that a figure belongs to.
+    """Name of the experiment that a figure belongs to; imports no module in which the name does not occur.
 
     Raises:
         ConfigError: There is no such figure.
     """
-    known = {figure: each for each in experiment_names() for figure in figure_names(each)}
-    if name not in known:
-        raise ConfigError(f"unknown figure {name!r}; known: {', '.join(known)}")
-    return known[name]
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    for each in experiment_names():
+        if word.search(experiment_file(each).read_text(encoding="utf-8")) and name in figure_names(each):
+            return each
+    known = [figure for each in experiment_names() for figure in figure_names(each)]
+    raise ConfigError(f"unknown figure {name!r}; known: {', '.join(known)}")
 
 
 def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
