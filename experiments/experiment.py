@@ -190,15 +190,6 @@ def experiment_module(name: str) -> str:
     return _modules()[name]
 
 
-def experiment_file(name: str) -> Path:
-    """File of the module that holds an experiment.
-
-    Raises:
-        ConfigError: There is no such experiment.
-    """
-    return Path(__file__).parent.parent / f"{experiment_module(name).replace('.', '/')}.py"
-
-
 def experiment(name: str) -> Experiment:
     """An experiment by name; imports its module and no other experiment's.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decima import plotting
 from decima.core.errors import ConfigError
 from experiments.captions import Run, Tables
-from experiments.experiment import experiment, experiment_file, experiment_names
+from experiments.experiment import experiment, experiment_module, experiment_names
 
 if TYPE_CHECKING:
     import pandas
@@ -42,7 +43,8 @@ def experiment_of(name: str) -> str:
     """
     word = re.compile(rf"\b{re.escape(name)}\b")
     for each in experiment_names():
-        if word.search(experiment_file(each).read_text(encoding="utf-8")) and name in figure_names(each):
+        text = Path(find_spec(experiment_module(each)).origin).read_text(encoding="utf-8")
+        if word.search(text) and name in figure_names(each):
             return each
     known = [figure for each in experiment_names() for figure in figure_names(each)]
     raise ConfigError(f"unknown figure {name!r}; known: {', '.join(known)}")
