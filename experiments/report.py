@@ -16,6 +16,7 @@ from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
 from decima.core.files import atomic_write_text, sole_use
 from decima.evaluation.workers import ProcessWorkers
 from experiments.experiment import experiment_names
+from experiments.kernels import warm_kernels
 from experiments.notebooks import PUBLISHED, notebook_path, notebook_slugs
 from experiments.params import checkout, resolve_run, run_folder, run_names
 from experiments.stamps import key, notebook_stamp
@@ -97,7 +98,8 @@ def execute_notebooks(run: str) -> list[Path]:
 
 
 def _execute_and_say(slug: str, run: str) -> bool:
-    """Execute a notebook, say so, and return whether it went well."""
+    """Execute a notebook in a warm kernel, say so, and return whether it went well."""
+    warm_kernels()
     try:
         sys.stdout.write(f"{slug}: {execute_notebook(slug, run)}\n")
     except DecimaError as error:

@@ -1,4 +1,4 @@
-"""What process workers of tests and kernels of notebooks import, with the compiled code of a simulation."""
+"""Imports of notebooks' kernels and of tests' process workers, with the compiled code of a simulation."""
 
 import ipykernel.kernelapp  # noqa: F401
 import networkx  # noqa: F401
