@@ -117,7 +117,7 @@ def budgets(curves: pandas.DataFrame, references: pandas.DataFrame, minutes: lis
 
 def fig15a_curve(tables: Tables, run: Run) -> Figure:
     """Figure 15a: learning on continuous arrivals."""
-    setting = run.policies["stream"]
+    setting = run.policies["stream_curve"]
     curves, references = (_setting(tables[name], setting) for name in ("learning_curves", "learning_references"))
     curves = curves[curves["variant"].isin(["recipe", "limit as output", "limit per stage"])]
     curves = curves[curves["recipe"] == _stored_recipe(tables, setting)]
@@ -217,7 +217,7 @@ def _setting(table, setting: str):
 
 def _alone(run: Run) -> list[str]:
     """Settings whose policies learn from random weights."""
-    return [run.policies["batch"], run.policies["stream"]]
+    return [run.policies["batch"], run.policies["stream_curve"]]
 
 
 def _stored_recipe(tables: Tables, setting: str) -> str:
