@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import WorkloadError
-from decima.workload import (
-    embedded,
-    embedded_profiles,
-    measured_profiles,
-    scaling_model,
-    sources,
-)
+from decima.workload import embedded, embedded_profiles, measured_profiles, scaling_model, sources
 
 
 def test_stored_profiles_are_what_measurements_and_model_give():
@@ -75,11 +69,7 @@ def test_sizes_select_profiles():
     assert "extrapolated" in embedded.LABEL
     assert not any(profile.name.endswith("-80g") for profile in embedded_profiles("paper"))
     assert embedded_profiles("10g")[8] is embedded.embedded_profile("10g", 9)
-    bad = [
-        ("1g", [1], "embedded size '1g' is unknown"),
-        ([], [1], "no embedded size"),
-        ("2g", [0], "query 0"),
-    ]
+    bad = [("1g", [1], "embedded size '1g' is unknown"), ([], [1], "no embedded size"), ("2g", [0], "query 0")]
     for sizes, queries, message in bad:
         with pytest.raises(WorkloadError, match=message):
             embedded_profiles(sizes, queries)

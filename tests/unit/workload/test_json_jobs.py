@@ -230,10 +230,7 @@ ELSEWHERE = {
     "surrogate for a name": ([{"name": "\ud800", "stages": [{"tasks": 1, "duration_ms": 1}]}], "name is '\\ud800'"),
     "surrogate for a key": ([{"\ud800": 1}], "key '\\ud800' is no Unicode text"),
     "no level": (levels({}), "job 'etl', stage 's' has no profile level"),
-    "missing level": (
-        levels({"5": 1, "20": {"rest": []}}),
-        "job 'etl', stage 's': profile level 20 is missing",
-    ),
+    "missing level": (levels({"5": 1, "20": {"rest": []}}), "job 'etl', stage 's': profile level 20 is missing"),
 }
 
 

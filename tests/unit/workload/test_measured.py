@@ -67,11 +67,7 @@ def test_other_names_are_refused():
 def test_sizes_select_profiles():
     size = f"{scales()[0]:g}g"
     assert measured_profiles(size, [3])[0] is measured_profiles("paper", [3])[0]
-    bad = [
-        ("100g", [1], "measured size '100g' is unknown"),
-        ([], [1], "no measured size"),
-        ("all", [23], "query 23"),
-    ]
+    bad = [("100g", [1], "measured size '100g' is unknown"), ([], [1], "no measured size"), ("all", [23], "query 23")]
     for sizes, queries, message in bad:
         with pytest.raises(WorkloadError, match=message):
             measured_profiles(sizes, queries)

@@ -4,20 +4,9 @@ import numpy as np
 import pytest
 
 from decima.core.errors import DataUnavailableError, WorkloadError
+from decima.workload.parquet import read_profiles, write_profiles
 from decima.workload.profile_arrays import read_arrays, read_notes, write_arrays
 from tests.profiles import make_profile, make_stage
-
-
-@pytest.fixture
-def profiles():
-    return [
-        make_profile(
-            make_stage("scan", 7, (), (5, 20), [[], [1.5]], [[2, 0], [3]], [[4], []]),
-            make_stage("join", 1, (0,), (1,), [[]], [[0.1]], [[]]),
-            name="etl",
-        ),
-        make_profile(make_stage("last", parents=(1,)), make_stage("start"), name="ünï"),
-    ]
 
 
 @pytest.fixture
@@ -26,22 +15,36 @@ def path(profiles, tmp_path):
     return tmp_path / "profiles.npz"
 
 
-def test_round_trip_is_exact(path, profiles):
-    read = read_arrays(path)
-    assert len(read) == len(profiles)
-    assert all(got.equals(expected) for got, expected in zip(read, profiles, strict=True))
-    assert [profile.source for profile in read] == ["test"] * 2
-    assert read_notes(path) == {"note": "made for a test"}
+FORMATS = {
+    ".npz": (write_arrays, read_arrays, "is truncated, damaged or no file of profiles"),
+    ".parquet": (write_profiles, read_profiles, "truncated, damaged or not a parquet file"),
+}
 
 
-def test_same_profiles_give_the_same_bytes(path, profiles, tmp_path):
-    write_arrays(profiles, tmp_path / "again.npz", {"note": "made for a test"})
-    assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
-
-
-def test_durations_are_read_only(path):
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_both_formats(suffix, profiles, tmp_path):
+    write, read, damaged = FORMATS[suffix]
+    path, again = tmp_path / f"profiles{suffix}", tmp_path / f"again{suffix}"
+    for file in (path, again):
+        write(profiles, file, {"note": "made for a test"})
+    content = path.read_bytes()
+    assert again.read_bytes() == content
+    found = read(path)
+    assert len(found) == len(profiles)
+    assert all(got.equals(expected) for got, expected in zip(found, profiles, strict=True))
+    assert [profile.source for profile in found] == ["test"] * 3
     with pytest.raises(ValueError, match="read-only"):
-        read_arrays(path)[0].stages[0].first[0][0] = 1.0
+        found[0].stages[0].first[0][0] = 1.0
+    for size in (0, 3, 100, 700, -1):
+        path.write_bytes(content[:size])
+        with pytest.raises(WorkloadError, match=damaged):
+            read(path)
+    with pytest.raises(DataUnavailableError, match=r"no profile file at .*none\."):
+        read(tmp_path / f"none{suffix}")
+
+
+def test_notes_come_back(path):
+    assert read_notes(path) == {"note": "made for a test"}
 
 
 def test_requests_have_no_place(tmp_path):
@@ -70,15 +73,3 @@ def test_left_over_durations_are_refused(path):
     rewrite(path, profiles=card["profiles"][:1])
     with pytest.raises(WorkloadError, match=r"profiles\.npz: \d+ durations, expected 6"):
         read_arrays(path)
-
-
-@pytest.mark.parametrize("size", [0, 100, 700])
-def test_a_truncated_file_is_refused(path, size):
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(WorkloadError, match="is truncated, damaged or no file of profiles"):
-        read_arrays(path)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataUnavailableError, match=r"no profile file at .*none\.npz"):
-        read_arrays(tmp_path / "none.npz")

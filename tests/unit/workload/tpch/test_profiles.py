@@ -76,10 +76,7 @@ def test_prepared_profiles_equal_the_raw_ones(raw, tpch_data):
 
 
 def test_preparing_twice_gives_the_same_bytes(raw, tmp_path):
-    one, two = (
-        tpch.prepare_tpch(raw, tmp_path / "one.parquet"),
-        tpch.prepare_tpch(raw, tmp_path / "two.parquet"),
-    )
+    one, two = (tpch.prepare_tpch(raw, tmp_path / "one.parquet"), tpch.prepare_tpch(raw, tmp_path / "two.parquet"))
     assert one.read_bytes() == two.read_bytes()
     assert one.stat().st_size < 4_000_000
 

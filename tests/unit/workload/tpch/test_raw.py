@@ -18,11 +18,7 @@ TABLES = {
         "first_wave": {20: [9, 8, 9, 9], 5: [9, 7]},
         "rest_wave": {20: [1], 5: [1, 2, 3]},
     },
-    1: {
-        "fresh_durations": {20: [], 5: [4]},
-        "first_wave": {20: [6], 5: [4]},
-        "rest_wave": {20: [], 5: [5]},
-    },
+    1: {"fresh_durations": {20: [], 5: [4]}, "first_wave": {20: [6], 5: [4]}, "rest_wave": {20: [], 5: [5]}},
 }
 ADJACENCY = np.array([[0.0, 1.0], [0.0, 0.0]])
 
@@ -121,15 +117,7 @@ def test_the_exploit_of_these_tests_would_work(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"",
-        b"\x93NUMPY",
-        b"not numpy at all",
-        npy(TABLES)[:-40],
-        npy(np.zeros(3)),
-        header(),
-        b"\x93NUMPY\x02\x00",
-    ],
+    [b"", b"\x93NUMPY", b"not numpy at all", npy(TABLES)[:-40], npy(np.zeros(3)), header(), b"\x93NUMPY\x02\x00"],
 )
 def test_truncated_or_other_file(content):
     with pytest.raises(WorkloadError, match=r"some\.npy"):
@@ -157,16 +145,8 @@ def test_missing_file_is_named(raw):
         (np.zeros((2, 3)), TABLES, "expected a square matrix of 0 and 1"),
         (ADJACENCY * 2, TABLES, "expected a square matrix of 0 and 1"),
         (np.eye(3, k=1), TABLES, "one table for each of 3 stages"),
-        (
-            ADJACENCY,
-            {0: TABLES[0], 1: {}},
-            "job 'q1-2g', stage '1': expected one table for each of first_wave",
-        ),
-        (
-            ADJACENCY,
-            {0: TABLES[0], 1: {**TABLES[1], "rest_wave": {5: []}}},
-            "not profiled at the same levels",
-        ),
+        (ADJACENCY, {0: TABLES[0], 1: {}}, "job 'q1-2g', stage '1': expected one table for each of first_wave"),
+        (ADJACENCY, {0: TABLES[0], 1: {**TABLES[1], "rest_wave": {5: []}}}, "not profiled at the same levels"),
         (ADJACENCY.T + ADJACENCY, TABLES, "stages form a cycle"),
     ],
 )
