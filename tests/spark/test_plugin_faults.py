@@ -49,22 +49,7 @@ def usable(driver, toy):
     assert not driver.lines(BUG)
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        wrong_replies.negative_limit,
-        wrong_replies.zero_limit,
-        wrong_replies.unknown_stage,
-        wrong_replies.unknown_job,
-        wrong_replies.too_many_executors,
-        wrong_replies.another_call,
-        wrong_replies.not_a_message,
-        wrong_replies.text_that_is_not_utf8,
-        wrong_replies.negative_delay,
-        wrong_replies.endless_delay,
-        wrong_replies.delay_with_executors,
-    ],
-)
+@pytest.mark.parametrize("spoil", wrong_replies.WRONG.values(), ids=wrong_replies.WRONG)
 def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):
     before = len(usable.lines(OUTAGE))
     toy.spoil = spoil

@@ -3,34 +3,16 @@
 from decima.connect.service import scheduler_pb2 as protocol
 
 
-def negative_limit(reply):
-    if not reply.idle:
-        reply.limit = -3
-    return reply
+def changed(**values):
+    """A function that gives a decision other values, where it runs something."""
 
+    def spoil(reply):
+        for name, value in values.items():
+            if not reply.idle:
+                setattr(reply, name, value)
+        return reply
 
-def zero_limit(reply):
-    if not reply.idle:
-        reply.limit = 0
-    return reply
-
-
-def unknown_stage(reply):
-    if not reply.idle:
-        reply.stage = 999_999
-    return reply
-
-
-def unknown_job(reply):
-    if not reply.idle:
-        reply.job = "nobody's"
-    return reply
-
-
-def too_many_executors(reply):
-    if not reply.idle:
-        reply.executors = 77
-    return reply
+    return spoil
 
 
 def another_call(reply):
@@ -38,38 +20,22 @@ def another_call(reply):
     return reply
 
 
-def not_a_message(reply):
-    return b"\xff\xff\xff\xff\xff"
-
-
-def text_that_is_not_utf8(reply):
-    return b"\x1a\x02\xff\xfe"
+WRONG = {
+    "negative limit": changed(limit=-3),
+    "zero limit": changed(limit=0),
+    "unknown stage": changed(stage=999_999),
+    "unknown job": changed(job="nobody's"),
+    "too many executors": changed(executors=77),
+    "another call": another_call,
+    "not a message": lambda reply: b"\xff\xff\xff\xff\xff",
+    "text that is not UTF-8": lambda reply: b"\x1a\x02\xff\xfe",
+    "negative delay": changed(delay_ms=-1.0, executors=0),
+    "endless delay": changed(delay_ms=float("inf"), executors=0),
+    "delay with executors": changed(delay_ms=10.0),
+}
+# Every stage again and again, also those that have begun.
+delay_again = changed(delay_ms=10.0, executors=0)
 
 
 def always_idle(reply):
     return protocol.Decision(sequence=reply.sequence, idle=True)
-
-
-def negative_delay(reply):
-    if not reply.idle:
-        reply.delay_ms, reply.executors = -1.0, 0
-    return reply
-
-
-def endless_delay(reply):
-    if not reply.idle:
-        reply.delay_ms, reply.executors = float("inf"), 0
-    return reply
-
-
-def delay_with_executors(reply):
-    if not reply.idle:
-        reply.delay_ms = 10.0
-    return reply
-
-
-def delay_again(reply):
-    """Delays every stage again and again, also those that have begun."""
-    if not reply.idle:
-        reply.delay_ms, reply.executors = 10.0, 0
-    return reply
