@@ -255,6 +255,8 @@ def test_result_does_not_depend_on_the_rest_of_the_list():
         ((["fair"], JOBS, 10, 0), ConfigError, "no seed given; expected at least one"),
         ((["fair"], JOBS, 10, [math.nan]), ConfigError, "seed must be a whole number of at least 0, got nan"),
         ((["fair"], [JOBS], 10, [1, 2]), ConfigError, "2 seeds for 1 workloads"),
+        ((["fair"], JOBS, 10, True), ConfigError, "seeds must be a list of whole numbers, got True"),
+        ((["fair"], JOBS, 10, [True, 2]), ConfigError, "seed must be a whole number of at least 0, got True"),
         ((["fair"], JOBS, 0), ConfigError, "executors must be"),
         ((["fair"], 7), ConfigError, "jobs must be workloads"),
     ],

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import decima
-from decima.core import config
 from decima.core.errors import ChecksumError, ConfigError, DataUnavailableError, DecimaError, WorkloadError
 from decima.systems.cloud import (
     TABLE_4,
@@ -285,15 +284,3 @@ def test_a_corrupted_download_leaves_nothing(mirror):
     (mirror / "jobs_burst.csv").unlink()
     with pytest.raises(DataUnavailableError, match="has no readable file"):
         traces.fetch_traces()
-
-
-def test_no_network(tmp_path, monkeypatch):
-    monkeypatch.delenv(config.MIRROR_VARIABLE, raising=False)
-    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(traces, "BASE_URL", "http://127.0.0.1:9")
-    with pytest.raises(
-        DataUnavailableError, match=r"cannot fetch http://127.0.0.1:9/jobs.csv: .*The source 'generated'"
-    ):
-        traces.fetch_traces()
-    assert list(tmp_path.iterdir()) == []
-    assert issubclass(DataUnavailableError, DecimaError)

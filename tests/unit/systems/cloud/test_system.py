@@ -58,24 +58,6 @@ def test_what_draws_nothing_is_run_once(jobs, tmp_path, monkeypatch):
     assert decima.compare(["aep"], "generated:n=4", system="cloud", seeds=3).num_runs == 3
 
 
-@pytest.mark.parametrize(
-    ("seeds", "message"),
-    [
-        ([0, 0, 0], "a seed is given twice; expected different ones"),
-        ([], "no seed given; expected at least one"),
-        (0, "no seed given; expected at least one"),
-        (True, "seeds must be a list of whole numbers, got True"),
-        ([True, 2], "seed must be a whole number of at least 0, got True"),
-        ([0.5], r"seed must be a whole number of at least 0, got 0\.5"),
-        ("01", "seeds must be a list of whole numbers, got '01'"),
-        ([1, 2], "2 seeds for 3 workloads; expected one each"),
-    ],
-)
-def test_seeds_that_are_refused(seeds, message):
-    with pytest.raises(ConfigError, match=message):
-        decima.compare(["aep"], [FIGURE_2_JOBS] * 3, cluster=PlacementSettings(cluster=FIGURE_2), seeds=seeds)
-
-
 def test_the_system_follows_from_jobs_settings_or_its_name():
     workloads = [Generator(n=6).draw(seed) for seed in range(3)]
     given = ({"jobs": workloads}, {"jobs": workloads, "cluster": PlacementSettings(), "metric": COST, "seeds": 3})
@@ -84,14 +66,7 @@ def test_the_system_follows_from_jobs_settings_or_its_name():
     assert costs[0] == costs[1] == costs[2]
 
 
-def test_bad_comparisons():
-    for schedulers, message in ((["aep", "aep"], "scheduler '?aep'? is given twice"), ([], "no scheduler given")):
-        with pytest.raises(ConfigError, match=message):
-            decima.compare(schedulers, "generated", system="cloud")
-    with pytest.raises(ConfigError, match="baseline 'rr' is not among"):
-        decima.compare(["aep"], "generated", system="cloud", baseline="rr")
-    with pytest.raises(ConfigError, match="unknown objective 'price'"):
-        decima.compare(["aep"], "generated", system="cloud", metric="price", seeds=1)
+def test_what_placements_refuse():
     with pytest.raises(ConfigError, match="known at the end of a run only"):
         COST.cost(None)
     with pytest.raises(ConfigError, match="parameters are for rules given by name"):
