@@ -9,6 +9,7 @@ from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
 from tests.drivers import Watching
+from tests.policy_oracle import Oracle, record_decision
 from tests.random_clusters import random_settings, random_workload
 
 BASES = ("paper", "released")
@@ -80,6 +81,17 @@ def random_state(seed, log=False, **fixed):
 def watch(state, policy, look, seed=0):
     """Run a policy through ``decide``; ``look(observation)`` is called before each of its decisions."""
     run_state(state, Watching(policy, look), seed)
+
+
+def answer_of(policy, record, d, state, **changes):
+    """What the plain network says about a recorded decision, which candidate was chosen, and the limits allowed."""
+    offset, child = state.child_offset, state.child
+    graphs, candidates, choice = record_decision(record, d, lambda row: child[offset[row] : offset[row + 1]])
+    levels = record.limit_levels if len(record.limit_levels) else np.arange(1, record.limit_high[d] + 1)
+    allowed = levels[(levels >= record.limit_low[d]) & (levels <= record.limit_high[d])].tolist()
+    allowed = allowed or [int(record.limit_low[d])]
+    architecture = policy.architecture.replace(**changes) if changes else policy.architecture
+    return Oracle(architecture, policy.weights).answer(graphs, candidates, choice, allowed), choice, allowed
 
 
 def drawn_architecture(seed):

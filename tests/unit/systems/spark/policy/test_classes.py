@@ -17,9 +17,8 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload.sources import get_source
-from tests.policy_oracle import Oracle, record_decision
 from tests.unit.learning.small import quick_recipe, same_arrays, without_times
-from tests.unit.systems.spark.policy.policies import make_policy, random_weights, state_of, watch
+from tests.unit.systems.spark.policy.policies import answer_of, make_policy, random_weights, state_of, watch
 
 pytestmark = pytest.mark.tensorflow
 
@@ -42,16 +41,6 @@ def busy_state(seed, mode="paper", log=False, classes=CLASSES, **changes):
     return state_of(workload, Settings.of_mode(mode, classes=classes, **changes), log=log)
 
 
-def answer_of(policy, record, d, state):
-    """What the plain network says about a recorded decision."""
-    offset, child = state.child_offset, state.child
-    graphs, candidates, choice = record_decision(record, d, lambda row: child[offset[row] : offset[row + 1]])
-    levels = record.limit_levels if len(record.limit_levels) else np.arange(1, record.limit_high[d] + 1)
-    allowed = levels[(levels >= record.limit_low[d]) & (levels <= record.limit_high[d])].tolist()
-    allowed = allowed or [int(record.limit_low[d])]
-    return Oracle(policy.architecture, policy.weights).answer(graphs, candidates, choice, allowed), allowed
-
-
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("greedy", [True, False])
 def test_probabilities_by_definition(name, greedy):
@@ -61,8 +50,7 @@ def test_probabilities_by_definition(name, greedy):
         state = busy_state(seed)
         record = record_episode(state, policy, seed)
         for d in range(len(record)):
-            answer, allowed = answer_of(policy, record, d, state)
-            local = int(record.choice[d] - record.decision_candidates[d])
+            answer, local, allowed = answer_of(policy, record, d, state)
             chosen.add(int(record.candidate_class[record.choice[d]]))
             assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[local], abs=1e-5)
             if greedy:

@@ -20,8 +20,8 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload.sources import get_source
-from tests.policy_oracle import Oracle, log_softmax, record_decision
-from tests.unit.systems.spark.policy.policies import make_policy, random_weights, state_of, watch
+from tests.policy_oracle import log_softmax
+from tests.unit.systems.spark.policy.policies import answer_of, make_policy, random_weights, state_of, watch
 
 RULE = "capped_srw"
 RESIDUAL = Architecture.paper(residual=RULE)
@@ -113,12 +113,7 @@ def test_probabilities_by_definition_in_compiled_code_and_in_tensorflow(name, gr
     matters = record.classes > 1
     np.testing.assert_allclose(found["log_prob_limit"][matters], record.log_prob_limit[matters], atol=1e-5)
     np.testing.assert_allclose(found["log_prob_class"][matters], record.log_prob_class[matters], atol=1e-5)
-    plain = Oracle(policy.architecture.replace(residual="none", residual_temperature=1.0), policy.weights)
     departures, temperature = 0, policy.architecture.residual_temperature
-
-    def children(row):
-        return here.child[here.child_offset[row] : here.child_offset[row + 1]]
-
     for d in range(len(record)):
         span = slice(*record.decision_candidates[d : d + 2])
         prior = record.candidate_prior[span, 0]
@@ -126,10 +121,8 @@ def test_probabilities_by_definition_in_compiled_code_and_in_tensorflow(name, gr
         places = -prior * temperature / STAGE_STEP
         np.testing.assert_allclose(places, np.round(places), atol=1e-5)
         assert places.max() <= MOST_PLACES
-        graphs, candidates, choice = record_decision(record, d, children)
+        answer, choice, allowed = answer_of(policy, record, d, here, residual="none", residual_temperature=1.0)
         departures += prior[choice] < 0.0
-        allowed = list(range(record.limit_low[d], record.limit_high[d] + 1))
-        answer = plain.answer(graphs, candidates, choice, allowed)
         expected = log_softmax(answer.log_prob_stage + prior)[choice]
         assert record.log_prob_stage[d] == pytest.approx(expected, abs=1e-5)
         if matters[d]:

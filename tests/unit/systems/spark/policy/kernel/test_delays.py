@@ -8,9 +8,8 @@ from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload import synthetic_poisson
-from tests.policy_oracle import Oracle, record_decision
 from tests.toy_jobs import job, one_stage, stage, workload
-from tests.unit.systems.spark.policy.policies import make_state, random_state, random_weights, watch
+from tests.unit.systems.spark.policy.policies import answer_of, make_state, random_state, random_weights, watch
 
 VARIANTS = {
     "heads": Architecture.paper(delays=4),
@@ -51,22 +50,14 @@ def test_decisions_by_definition(name, greedy):
     """Probabilities are those of the plain network; what is decided is what is recorded and what is carried out."""
     architecture = VARIANTS[name]
     policy = make_eager(architecture, record=True, greedy=greedy)
-    oracle = Oracle(architecture, policy.weights)
     free = delayed = 0
     for seed, state in enumerate(states()):
         record = record_episode(state, policy, seed)
         rows = state.logged_decisions
         rows = rows[rows[:, 3] > 0]  # with an empty frontier nothing is asked of the network
         assert len(rows) == len(record)
-        offset, child = state.child_offset, state.child
-
-        def children(row, offset=offset, child=child):
-            return child[offset[row] : offset[row + 1]]
-
         for d in range(len(record)):
-            graphs, candidates, choice = record_decision(record, d, children)
-            limits = range(record.limit_low[d], record.limit_high[d] + 1)
-            answer = oracle.answer(graphs, candidates, choice, limits)
+            answer, choice, _ = answer_of(policy, record, d, state)
             chosen = int(record.delay[d])
             assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[choice], abs=1e-5)
             if not record.delay_free[d]:

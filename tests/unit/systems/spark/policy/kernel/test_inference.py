@@ -15,9 +15,9 @@ from decima.systems.spark.schedulers import Observation
 from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.drivers import Through
-from tests.policy_oracle import Oracle, record_decision
 from tests.unit.systems.spark.policy.policies import (
     BASES,
+    answer_of,
     architectures,
     describe,
     make_policy,
@@ -28,14 +28,6 @@ from tests.unit.systems.spark.policy.policies import (
 )
 
 ARCHITECTURES = list(architectures())
-
-
-def answer_of(policy, record, decision, state):
-    """What the plain network says about a recorded decision."""
-    offset, child = state.child_offset, state.child
-    graphs, candidates, choice = record_decision(record, decision, lambda row: child[offset[row] : offset[row + 1]])
-    limits = range(record.limit_low[decision], record.limit_high[decision] + 1)
-    return Oracle(policy.architecture, policy.weights).answer(graphs, candidates, choice, limits)
 
 
 # ---- the plain definition -------------------------------------------------------------------------------------------
@@ -50,8 +42,7 @@ def test_probabilities_by_definition(architecture, greedy):
         state = random_state(seed)
         record = record_episode(state, policy, seed)
         for d in range(len(record)):
-            answer = answer_of(policy, record, d, state)
-            local = int(record.choice[d] - record.decision_candidates[d])
+            answer, local, _ = answer_of(policy, record, d, state)
             assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[local], abs=1e-5)
             if greedy:
                 assert answer.log_prob_stage[local] >= answer.log_prob_stage.max() - 1e-5
@@ -86,8 +77,7 @@ def test_probabilities_of_sharp_policies(name, sharpness):
         state = make_state(synthetic_poisson(8, 15, seed), executors=10)
         record = record_episode(state, policy, seed)
         for d in range(0, len(record), 3):
-            answer = answer_of(policy, record, d, state)
-            local = int(record.choice[d] - record.decision_candidates[d])
+            answer, local, _ = answer_of(policy, record, d, state)
             largest = max(largest, abs(record.log_prob_stage[d] - answer.log_prob_stage[local]))
             largest = max(largest, abs(record.log_prob_limit[d] - answer.log_prob_limit[record.limit[d]]))
             sharpest = min(sharpest, answer.log_prob_stage.min(), *answer.log_prob_limit.values())
@@ -150,11 +140,11 @@ def test_choices_follow_the_probabilities(name):
         policy.decide(observation)
     record = collect_record(state)
     local = record.choice - record.decision_candidates[:-1]
-    first = answer_of(policy, record, 0, state)
+    first = answer_of(policy, record, 0, state)[0]
     pairs = {}
     for candidate in np.unique(local):
         decision = int(np.flatnonzero(local == candidate)[0])
-        for limit, log_prob in answer_of(policy, record, decision, state).log_prob_limit.items():
+        for limit, log_prob in answer_of(policy, record, decision, state)[0].log_prob_limit.items():
             pairs[int(candidate), limit] = np.exp(first.log_prob_stage[candidate] + log_prob)
     assert sum(pairs.values()) == pytest.approx(1.0, abs=1e-3)
     drawn = np.array([np.sum((local == stage) & (record.limit == limit)) for stage, limit in pairs])
