@@ -185,8 +185,9 @@ class Record:
         self.layout = layout
         self.extents = dict(extents)
         self.given: set[str] = set()
-        # Arrays by name as far as they were asked for: most runs look at few of them from Python.
+        # Arrays and scalars by name as far as they were asked for: most runs look at few of them from Python.
         self._arrays: dict[str, np.ndarray] = {}
+        self._numbers: dict[str, memoryview] = {}
         lengths = np.array([self._length(field) for field in layout.arrays.values()], dtype=np.int64)
         sizes = lengths * layout.itemsizes
         header, stored = layout.header_dtype.itemsize, layout.stored[RUN]
@@ -241,14 +242,19 @@ class Record:
         return self._memory.ctypes.data
 
     def __getattr__(self, name: str):
-        layout = self.__dict__.get("layout")
-        if layout is None:  # on the way out of a pickle
+        if (numbers := self.__dict__.get("_numbers")) is None:  # on the way out of a pickle
             raise AttributeError(name)
-        if name in layout.scalars:
-            return self._scalars[name].item()
-        if name in layout.arrays:
+        if name in numbers:
+            return numbers[name][0]
+        if name in self.layout.arrays:
             return self._array(name)
-        raise AttributeError(f"{layout.name} has no field {name!r}")
+        if name not in self.layout.scalars:
+            return self._elsewhere(name)
+        dtype, start = self.layout.scalars[name].dtype, self.layout.offsets[name]
+        return numbers.setdefault(name, memoryview(self._memory)[start : start + dtype.itemsize].cast(dtype.char))[0]
+
+    def _elsewhere(self, name: str) -> Any:
+        raise AttributeError(f"{self.layout.name} has no field {name!r}")
 
     def __copy__(self) -> Record:
         return copy.deepcopy(self)

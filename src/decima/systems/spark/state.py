@@ -133,14 +133,11 @@ class ClusterState(Record):
         self.attached[slot] = record
         self.put(**{slot: record.address})
 
-    def __getattr__(self, name: str):
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            for record in self.__dict__.get("attached", {}).values():
-                if name in record.layout.offsets:
-                    return getattr(record, name)
-            raise
+    def _elsewhere(self, name: str) -> Any:
+        for record in self.__dict__.get("attached", {}).values():
+            if name in record.layout.offsets:
+                return getattr(record, name)
+        return super()._elsewhere(name)
 
     def start(self, rng: np.random.Generator, policy_rng: np.random.Generator, decide_fn: int = 0) -> None:
         """Begin a run at time 0 with every executor free.
