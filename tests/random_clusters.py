@@ -14,16 +14,7 @@ from decima.workload.profile import JobProfile, Stage
 LEVELS = (1, 2, 3, 5, 7, 10, 20, 40, 100, 130)
 # how the durations of a profile are drawn: rows of ties, exact zeros, or numbers that never agree
 DURATION_KINDS = ("equal", "few", "zero", "real")
-SWITCHES = (
-    "job_limit",
-    "reoffer",
-    "keep_warm",
-    "commit_ahead",
-    "runnable_only",
-    "first_wave",
-    "startup",
-    "inflation",
-)
+SWITCHES = ("job_limit", "reoffer", "keep_warm", "commit_ahead", "runnable_only", "first_wave", "startup", "inflation")
 
 
 def _durations(rng, kind, count):

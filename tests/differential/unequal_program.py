@@ -64,11 +64,6 @@ def shortest_s(instance, *, duplicate):
     matrix = csr_matrix((values, (at, places)), shape=(len(rows), len(names)))
     cost = np.zeros(len(names))
     cost[length] = 1.0
-    solved = milp(
-        cost,
-        constraints=LinearConstraint(matrix, low, high),
-        bounds=Bounds(lower, upper),
-        integrality=whole,
-    )
+    solved = milp(cost, constraints=LinearConstraint(matrix, low, high), bounds=Bounds(lower, upper), integrality=whole)
     assert solved.success, solved.message
     return float(solved.fun)

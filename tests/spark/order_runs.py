@@ -38,11 +38,7 @@ class Query(NamedTuple):
 
 # Of lengths such that no two cores come free at nearly the same time for long.
 RUNS = {
-    "fifo": (
-        Query("a", "", 0.0, 7, 1.7),
-        Query("b", "", 0.6, 5, 1.1, stages=2),
-        Query("c", "", 1.2, 9, 1.3),
-    ),
+    "fifo": (Query("a", "", 0.0, 7, 1.7), Query("b", "", 0.6, 5, 1.1, stages=2), Query("c", "", 1.2, 9, 1.3)),
     "fair": (
         Query("a", "big", 0.0, 14, 1.7),
         Query("b", "big", 0.6, 4, 1.1),

@@ -61,11 +61,7 @@ def match():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b'[{"stages": [', "line 1, column 1"),
-        (b"\xff\xfe\x00", "not JSON text"),
-    ],
+    ("text", "message"), [(b'[{"stages": [', "line 1, column 1"), (b"\xff\xfe\x00", "not JSON text")]
 )
 def test_job_file_that_is_not_json(text, message, tmp_path, folder):
     path = tmp_path / "jobs.json"

@@ -53,14 +53,7 @@ VARIANTS = {
     "limit-grid": PAPER.replace(limit_grid=6, limit="stage"),
     "narrow-and-deep": PAPER.replace(embedding=3, hidden=(5, 4, 6), score_hidden=(7,)),
 }
-OUTPUTS = {
-    "log_prob_stage",
-    "log_prob_limit",
-    "log_prob_class",
-    "entropy_stage",
-    "entropy_limit",
-    "entropy_class",
-}
+OUTPUTS = {"log_prob_stage", "log_prob_limit", "log_prob_class", "entropy_stage", "entropy_limit", "entropy_class"}
 
 
 def random_weights(architecture, seed=0):

@@ -3,13 +3,7 @@ import pytest
 
 from decima.core.errors import ConfigError
 from decima.learning.seeds import rollout_seeds
-from decima.systems.spark.policy.task import (
-    SEQUENCE_SEED,
-    VALIDATION_SEED,
-    JobSequence,
-    Task,
-    sequences_of_rollouts,
-)
+from decima.systems.spark.policy.task import SEQUENCE_SEED, VALIDATION_SEED, JobSequence, Task, sequences_of_rollouts
 from decima.systems.spark.settings import Settings
 
 STREAM = Task("stream", source="embedded", jobs=30, interarrival_s=(20.0, 40.0))

@@ -10,12 +10,7 @@ from decima.core.decision import CompiledDecision
 from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerError
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.rules.choices import choose, choose_idle
-from decima.systems.spark.schedulers import (
-    CompiledScheduler,
-    Decision,
-    check_scheduler,
-    make_scheduler,
-)
+from decima.systems.spark.schedulers import CompiledScheduler, Decision, check_scheduler, make_scheduler
 from decima.systems.spark.schedulers.check import small_workloads
 from decima.workload import synthetic_batch
 from tests.drivers import IN_CORE
