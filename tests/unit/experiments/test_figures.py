@@ -9,9 +9,15 @@ from decima.core.errors import ConfigError
 from experiments import figures
 from experiments.captions import presets
 from experiments.experiment import experiment_names
-from tests.unit.plotting import frames
+from tests.unit.experiments.kept import kept
 
 NAMES = [name for experiment in experiment_names() for name in figures.figure_names(experiment)]
+OF = {name: experiment for experiment in experiment_names() for name in figures.figure_names(experiment)}
+
+
+def figure(name, run="tpch-quick", **tables):
+    """A figure of the kept tables of a run, some of them replaced."""
+    return figures.figure(name, kept(OF[name], run) | tables, run)
 
 
 def test_no_name_of_a_figure_is_used_twice():
@@ -19,29 +25,21 @@ def test_no_name_of_a_figure_is_used_twice():
 
 
 def test_captions_count_what_the_table_holds():
-    tables = frames.tables()
-    assert figures.figure("fig09a_batch", tables, "tpch-quick").caption.startswith("5 batches of 20 jobs")
-    assert figures.figure("fig02_parallelism", tables, "tpch-quick").caption.startswith(
-        "Each job alone. Mean over 3 seeds"
-    )
-    assert "3 batches" in figures.figure("fig22_optimality", tables, "tpch-quick").caption
+    assert figure("fig09a_batch").caption.startswith("20 batches of 20 jobs")
+    assert figure("fig02_parallelism").caption.startswith("Each job alone. Mean over 5 seeds")
+    assert figure("fig22_optimality").caption.startswith("2 batches")
 
 
 @pytest.mark.parametrize("name", ["effects_jct", "effects_change", "switches", "released_rules"])
 def test_weighted_fair_is_called_tuned_only_where_it_is(name):
-    tables = {
-        key: table.replace({"scheduler": {"fair": "weighted_fair"}}) if "scheduler" in table else table
-        for key, table in frames.tables().items()
-    }
-    figure = figures.figure(name, tables, "embedded-quick")
-    labels = {text for axes in figure.axes for text in axes.get_legend_handles_labels()[1]}
+    labels = {text for axes in figure(name, "embedded-quick").axes for text in axes.get_legend_handles_labels()[1]}
     assert "weighted fair (α = −1)" in labels
     assert "tuned weighted fair" not in labels
 
 
 def test_captions_of_untuned_schedulers_name_the_preset():
-    figure = figures.figure("effects_jct", frames.tables(), "embedded-quick")
-    assert "Not tuned: capped_srw:plain." in figure.caption
+    caption = figure("effects_jct", "embedded-quick").caption
+    assert "Not tuned: weighted_fair:paper, capped_srw:plain." in caption
     assert presets(["fair", "capped_srw", "weighted_fair_default", "fair"]) == (
         " Not tuned: capped_srw:plain, weighted_fair:paper."
     )
@@ -53,56 +51,59 @@ def test_alpha_of_the_paper_is_the_one_that_figures_name():
 
 
 def test_figures_of_decima_name_the_stored_policy():
-    tables = frames.tables()
     for name in ("fig03_schedules", "fig05_embeddings", "fig06_choice", "fig09a_batch", "batch_changes"):
-        assert "embedded-batch" in figures.figure(name, tables, "embedded-quick").caption
+        assert "embedded-batch" in figure(name, "embedded-quick").caption
     for name in ("fig09b_stream", "fig10_stream", "stream_changes", "fig07_sequences", "fig15b_latency"):
-        assert "tpch-stream" in figures.figure(name, tables, "tpch-quick").caption
+        assert "tpch-stream" in figure(name).caption
 
 
 def test_heuristics_have_figures_of_their_own():
-    figure = figures.figure("batch_heuristics", frames.tables(), "tpch-quick")
-    (axes,) = figure.axes
+    (axes,) = figure("batch_heuristics").axes
     assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == [
         "capped SRW",
+        "weighted fair, tuned on each",
         "tuned weighted fair",
+        "tuned weighted fair, by arrival",
         "fair",
+        "SJF-CP",
+        "naive weighted fair",
+        "random",
         "FIFO",
     ]
 
 
 def test_figure_10_shows_the_busiest_stream_under_two_schedulers():
-    figure = figures.figure("fig10_stream", frames.tables(), "tpch-quick")
-    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+    drawn = figure("fig10_stream")
+    assert [axes.get_title(loc="left") for axes in drawn.axes] == [
         "(a) jobs in the system",
         "(b) JCT by time of arrival",
         "(c) JCT by size",
         "(d) executors by size",
         "(e) executed work",
     ]
-    assert figure.caption.startswith("One job every 25 s; 1 stream of 30 jobs")
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["tuned weighted fair", "Decima"]
+    assert drawn.caption.startswith("One job every 14 s; 1 stream of 201 jobs")
+    assert [text.get_text() for text in drawn.axes[0].get_legend().get_texts()] == ["tuned weighted fair", "Decima"]
 
 
 def test_figure_15a_shows_encodings_of_limits_only():
-    tables = frames.tables()
-    curves = tables["learning_curves"]
-    others = curves.assign(variant="no warm start", run="another")
-    figure = figures.figure("fig15a_curve", tables | {"learning_curves": pandas.concat([curves, others])}, "tpch-quick")
-    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    curves = kept("learning")["learning_curves"]
+    recipe = curves[curves["variant"] == "recipe"]
+    others = [recipe.assign(variant=name, run=name) for name in ("limit per stage", "no warm start")]
+    drawn = figure("fig15a_curve", learning_curves=pandas.concat([recipe, *others]))
+    labels = [text.get_text() for text in drawn.axes[0].get_legend().get_texts()]
     assert labels[:4] == ["Decima", "Decima, sampled", "limit per stage", "limit per stage, sampled"]
     assert "no warm start" not in labels
 
 
 def test_training_report_has_a_row_of_panels_per_setting():
-    figure = figures.figure("training_curves", frames.tables(), "tpch-quick")
-    assert len(figure.axes) == 8
-    assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["wall time (min)", "CPU time (min)"]
-    assert len(figures.figure("training_ingredients", frames.tables(), "tpch-quick").axes) == 4
+    axes = figure("training_curves").axes
+    assert len(axes) == 8
+    assert [each.get_xlabel() for each in axes[:2]] == ["wall time (min)", "CPU time (min)"]
+    assert len(figure("training_ingredients").axes) == 4
 
 
 def test_draw_writes_every_figure_in_three_formats(tmp_path):
-    written = figures.draw("batch", "embedded-quick", frames.tables(), tmp_path / "new")
+    written = figures.draw("batch", "embedded-quick", kept("batch", "embedded-quick"), tmp_path / "new")
     assert [path.name for path in written] == [
         f"{name}.{kind}"
         for name in ("fig09a_batch", "batch_changes", "batch_heuristics", "alpha_batch")
@@ -113,7 +114,7 @@ def test_draw_writes_every_figure_in_three_formats(tmp_path):
 
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match=r"unknown figure 'fig99'; known: .*fig09a_batch"):
-        figures.figure("fig99", frames.tables(), "tpch-quick")
+        figures.figure("fig99", {}, "tpch-quick")
     with pytest.raises(ConfigError, match=r"unknown experiment 'x'; known: .*motivation"):
         figures.figure_names("x")
 

@@ -13,7 +13,7 @@ from experiments import reference, report, results
 from experiments.__main__ import app
 from experiments.experiment import experiment_names
 from experiments.figures import draw, figure_names
-from tests.unit.plotting import frames
+from tests.unit.experiments.kept import kept
 
 ROOT = Path(__file__).parents[3]
 COMMITTED = sorted((ROOT / "reports" / "results").glob("*/README.md"))
@@ -22,7 +22,7 @@ runs:
   tpch-full: {workload: tpch, executors: 50, policies: {batch: one, stream: two, warm_batch: three}}
   tpch-quick: {}
 results:
-  tpch-full: {figure_kb: 60, table_kb: 1}
+  tpch-full: {figure_kb: 76, table_kb: 10}
 """
 
 
@@ -34,7 +34,7 @@ def drawn(tmp_path_factory):
     (root / "params.yaml").write_text(PARAMS)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
-        draw("batch", "tpch-full", frames.tables(), root / "figures")
+        draw("batch", "tpch-full", kept("batch"), root / "figures")
     return root / "figures"
 
 
@@ -51,8 +51,8 @@ def run(drawn, tmp_path, monkeypatch):
     folder = tmp_path / "reports" / "tpch-full"
     shutil.copytree(drawn, folder / "figures" / "batch")
     (folder / "tables" / "batch").mkdir(parents=True)
-    for name in ("batch", "batch_changes", "alpha_batch"):
-        frames.tables()[name].to_csv(folder / "tables" / "batch" / f"{name}.csv", index=False)
+    for name, table in kept("batch").items():
+        table.to_csv(folder / "tables" / "batch" / f"{name}.csv", index=False)
     return folder
 
 
@@ -71,34 +71,33 @@ def test_every_figure_is_small_and_has_caption_notebook_and_tables(run):
     assert [path.stem for path in shown] == figure_names("batch")
     assert {path.suffix for path in shown} == {".svg", ".png"}
     for path in shown:
-        assert (folder / path).stat().st_size <= 60 * 1024
+        assert (folder / path).stat().st_size <= 76 * 1024
     page = (folder / "README.md").read_text()
     assert "### §7.2, Figure 9a (batch)" in page
     assert "#### Figure 9a: batched arrivals (TPC-H)" in page
-    assert (
-        "\n5 batches of 20 jobs, one seed each, 50 executors; policy one, greedy; warm start: three. Notebook: " in page
-    )
+    caption = "20 batches of 20 jobs, one seed each, 50 executors; policy one, sampled; warm start: three."
+    assert f"\n{caption} Notebook: " in page
     assert "[07-decima](../../../notebooks/decima/07-decima.ipynb)" in page
 
 
 def test_a_vector_graphic_over_the_limit_becomes_a_picture_of_its_size(run):
-    large = [path for path in (run / "figures" / "batch").glob("*.svg") if path.stat().st_size > 60 * 1024]
+    large = [path for path in (run / "figures" / "batch").glob("*.svg") if path.stat().st_size > 76 * 1024]
     assert large
     folder = results.collect("tpch-full")
-    with Image.open(folder / "figures" / "batch" / f"{large[0].stem}.png") as kept:
+    with Image.open(folder / "figures" / "batch" / f"{large[0].stem}.png") as small:
         with Image.open(large[0].with_suffix(".png")) as whole:
-            assert kept.width / whole.width == pytest.approx(kept.height / whole.height, abs=0.01)
-        assert kept.width > 500
+            assert small.width / whole.width == pytest.approx(small.height / whole.height, abs=0.01)
+        assert small.width > 500
 
 
 def test_a_table_over_the_limit_is_named_and_kept_by_its_digest(run):
-    assert (run / "tables" / "batch" / "alpha_batch.csv").stat().st_size > 1024
+    assert (run / "tables" / "batch" / "alpha_batch.csv").stat().st_size > 10 * 1024
     folder = results.collect("tpch-full")
-    kept = {path.name for path in (folder / "tables").rglob("*.csv")}
-    assert {"batch.csv"} <= kept
-    assert "alpha_batch.csv" not in kept
-    rows = len(frames.tables()["alpha_batch"])
-    assert f"| batch/alpha_batch | {rows} |" in (folder / "README.md").read_text()
+    shown = {path.name for path in (folder / "tables").rglob("*.csv")}
+    assert {"batch.csv"} <= shown
+    assert "alpha_batch.csv" not in shown
+    rows = len(kept("batch")["alpha_batch"])
+    assert f"| batch/alpha_batch | {rows:,} |" in (folder / "README.md").read_text()
 
 
 def test_equal_results_give_equal_files(run):
@@ -113,7 +112,7 @@ def test_a_run_is_compared_with_what_is_kept(run, monkeypatch):
     assert reference.record("tpch-full") == results.results_folder("tpch-full")
     answer = CliRunner().invoke(app, ["reproduce", "--profile", "full", "--check"])
     assert answer.exit_code == 0
-    assert "3 of 3 tables equal the kept ones byte for byte" in answer.output
+    assert "4 of 4 tables equal the kept ones byte for byte" in answer.output
     assert "4 of 4 figures are equal" in answer.output
     for name in ("batch", "alpha_batch"):
         path = run / "tables" / "batch" / f"{name}.csv"
@@ -140,7 +139,7 @@ def test_what_is_missing_is_named(run):
 def test_files_of_figures_say_what_they_show(drawn):
     words = results._words(drawn / "fig09a_batch.svg")
     assert words["title"] == "Figure 9a: batched arrivals (TPC-H)"
-    assert words["description"].startswith("5 batches of 20 jobs")
+    assert words["description"].startswith("20 batches of 20 jobs")
     assert words["source"] == "batch"
 
 

@@ -1,11 +1,7 @@
-"""Small tidy frames, one of every table that figures are drawn from."""
-
-import itertools
+"""Small tidy frames with numbers that can be checked by head; tables of experiments are in `experiments/kept.py`."""
 
 import numpy as np
 import pandas
-
-from experiments.decima.s07_real_spark import changes as real_changes
 
 
 def legend(axes):
@@ -117,11 +113,6 @@ def example_tasks():
     return pandas.DataFrame(rows, columns=["case", "job", "stage", "executor", "start_s", "finish_s"])
 
 
-def example_summary():
-    rows = [("critical_path", 0.2, 10.0, 28.6), ("optimal", 0.2, 5.0, 20.6)]
-    return pandas.DataFrame(rows, columns=["policy", "epsilon_s", "makespan_s", "paper_s"])
-
-
 def optimality():
     rows = [
         (batch, policy, ratio * (20.0 + 5.0 * batch))
@@ -141,10 +132,6 @@ def accuracy(schemes=("two_level", "one_level", "one_level_perceptron")):
     return pandas.DataFrame(rows, columns=["scheme", "seed", "iteration", "accuracy", "squared_error"])
 
 
-def random_graphs():
-    return pandas.DataFrame([{"test_graphs": 500, "graphs_per_iteration": 128, "stages": 10, "guess_accuracy": 0.3}])
-
-
 def bounds(arrivals="batch"):
     rows = [
         (arrivals, instance, policy, ratio * (30.0 - instance))
@@ -152,11 +139,6 @@ def bounds(arrivals="batch"):
         for policy, ratio in (("fair", 1.5), ("capped_srw", 1.2), ("search", 1.0), ("lower_bound", 0.6))
     ]
     return pandas.DataFrame(rows, columns=["arrivals", "instance", "policy", "avg_jct_s"])
-
-
-def changes():
-    rows = [("fair", "decima", 5, -20.0, -25.0, -15.0), ("capped_srw", "decima", 5, 1.0, -1.0, 3.0)]
-    return pandas.DataFrame(rows, columns=["against", "scheduler", "seeds", "change_percent", "low", "high"])
 
 
 def executed(schedulers=("weighted_fair", "decima")):
@@ -222,168 +204,24 @@ def variance():
 
 
 def latency():
-    times = np.repeat(np.arange(10.0), 2)
-    decisions = pandas.DataFrame({"time_s": times, "active_jobs": 3, "frontier": 2, "latency_ms": 0.1 + 0.01 * times})
     by_jobs = [(jobs, jobs, 0.01 * jobs * (1 + place)) for jobs in (1, 10, 100) for place in range(5)]
-    return {
-        "latency": decisions,
-        "latency_jobs": pandas.DataFrame(by_jobs, columns=["jobs", "active_jobs", "latency_ms"]),
-    }
+    return pandas.DataFrame(by_jobs, columns=["jobs", "active_jobs", "latency_ms"])
 
 
 def learning():
-    """Curves of all settings: the recipe with two seeds, which ends at 40 s, and one variant, which ends at 50 s."""
-    runs, curves, budgets = [], [], []
-    settings = [f"{source}-{use}" for use in ("batch", "stream") for source in ("tpch", "embedded")]
-    settings += ["tpch-batch-random", "tpch-stream-random"]
-    for setting in settings:
-        for recipe, variant, seed in (("fast", "recipe", 0), ("fast", "recipe", 1), ("fast", "limit per stage", 0)):
-            end = 40.0 if variant == "recipe" else 50.0
-            about = (f"{setting}-{variant}-{seed}", setting, recipe, variant, seed)
-            stored = setting if (variant, seed) == ("recipe", 0) else ""
-            runs.append((*about, stored))
-            for step in range(5):
-                scores = (end + 40 - 10 * step, end + 42 - 10 * step)
-                curves.append((*about, 10 * step, 60.0 * step, 200.0 * step, *scores))
-            budgets += [(*about, minutes, end, end - 50.0 - minutes) for minutes in (3, 15)]
+    """Curves of a setting: the recipe with two seeds, which ends at 40 s, and one variant, which ends at 50 s."""
+    curves, budgets = [], []
+    for variant, seed in (("recipe", 0), ("recipe", 1), ("limit per stage", 0)):
+        end = 40.0 if variant == "recipe" else 50.0
+        about = (f"{variant}-{seed}", "tpch-batch", "fast", variant, seed)
+        for step in range(5):
+            curves.append((*about, 10 * step, 60.0 * step, 200.0 * step, end + 40 - 10 * step, end + 42 - 10 * step))
+        budgets += [(*about, minutes, end, end - 50.0 - minutes) for minutes in (3, 15)]
     about = ["run", "setting", "recipe", "variant", "seed"]
-    references = [
-        (setting, name, value)
-        for setting in settings
-        for name, value in (("fair", 60.0), ("weighted_fair", 50.0), ("capped_srw", 45.0))
-    ]
     measured = ["iteration", "wall_s", "cpu_s", "val_greedy", "val_sampled"]
-    return {
-        "learning_runs": pandas.DataFrame(runs, columns=[*about, "stored_as"]),
-        "learning_curves": pandas.DataFrame(curves, columns=[*about, *measured]),
-        "learning_budgets": pandas.DataFrame(budgets, columns=[*about, "budget_min", "best_s", "change_percent"]),
-        "learning_references": pandas.DataFrame(references, columns=["setting", "scheduler", "avg_jct_s"]),
-    }
-
-
-def measured():
-    """Three waves on one to four executors, modelled to 100; two queries at three sizes."""
-    slow = []
-    for wave in ("fresh", "first", "rest"):
-        for source, levels in (("measured", (1, 2, 4)), ("model", (1, 10, 100)), ("authors", (5, 20, 100))):
-            slow += [(wave, source, level, level**0.3, level**0.25, level**0.35) for level in levels]
-    held = [
-        (what, value, wave, form, 5.0 * (1 + (form != "model")))
-        for what, value in (("executors", 4), ("input size", 0.5))
-        for wave in ("first", "rest")
-        for form in ("model", "no effect")
-    ]
-    jobs = [
-        (source, query, size, 10.0 * size * query, 20.0 * size)
-        for source, size in (("measured", 0.5), ("extrapolated", 100.0), ("authors", 100.0))
-        for query in (1, 22)
-    ]
-    residuals = [(wave, 0.01 * place) for wave in ("first", "rest") for place in range(-9, 10)]
-    return {
-        "measured_slowdown": pandas.DataFrame(slow, columns=["wave", "source", "level", "slowdown", "low", "high"]),
-        "measured_holdout": pandas.DataFrame(held, columns=["held_out", "value", "wave", "form", "error_percent"]),
-        "measured_residuals": pandas.DataFrame(residuals, columns=["wave", "residual"]),
-        "measured_jobs": pandas.DataFrame(jobs, columns=["source", "query", "size_gb", "work_s", "tasks"]),
-    }
-
-
-def fidelity():
-    """Two queries alone on one and four executors, the same on new executors, and two mixes."""
-    runs, floor = [], []
-    for setting, profile in (("alone", "held out"), ("alone, new executors", "held out"), ("mix", "alone")):
-        for query, executors, repetition in itertools.product((1, 22), (1, 4), range(2)):
-            if setting == "mix" and executors == 1:
-                continue
-            key = (setting, f"q{query}-0.25g", executors, repetition, "spark_fifo", setting != "mix")
-            real_s = (3.0 + query) / executors
-            for variant, factor in (("all effects", 1.02), ("no first-wave slowdown", 0.9 - 0.01 * repetition)):
-                runs.append((*key, variant, profile, real_s, factor * real_s, 0.1, factor - 1.0))
-            floor.append((*key[:-1], True, real_s, 1.01 * real_s, 0.01))
-    columns = ["setting", "name", "executors", "repetition", "scheduler", "bound"]
-    runs = pandas.DataFrame(
-        runs, columns=[*columns, "variant", "profile", "real_s", "simulated_s", "simulated_sd_s", "error"]
+    references = {"scheduler": ["fair", "weighted_fair", "capped_srw"], "avg_jct_s": [60.0, 50.0, 45.0]}
+    return (
+        pandas.DataFrame(curves, columns=[*about, *measured]),
+        pandas.DataFrame(references),
+        pandas.DataFrame(budgets, columns=[*about, "budget_min", "best_s", "change_percent"]),
     )
-    floor = pandas.DataFrame(floor, columns=[*columns, "real_s", "others_s", "error"])
-    both = pandas.concat([runs, floor.assign(variant="other real repetitions", profile="other real repetitions")])
-    group = both.assign(size=100.0 * both["error"].abs(), error=100.0 * both["error"]).groupby(
-        ["setting", "scheduler", "bound", "profile", "variant"], sort=False
-    )
-    summary = group.agg(
-        runs=("size", "size"),
-        mean_percent=("size", "mean"),
-        p95_percent=("size", "max"),
-        bias_percent=("error", "mean"),
-    )
-    return {
-        "fidelity_runs": runs,
-        "fidelity_floor": floor,
-        "fidelity_summary": summary.reset_index().assign(simulations=5),
-    }
-
-
-def real_spark():
-    """Two queries under three schedulers, two runs each; the control was not simulated."""
-    simulated = ["simulated", "simulated (warm-up)"]
-    names = {"real Spark": ["spark_fifo", "fifo", "fair"]} | {where: ["fifo", "fair"] for where in simulated}
-    rows = [
-        (where, 0, repetition, name, 10.0 - place + repetition, 20.0 + repetition)
-        for where, schedulers in names.items()
-        for place, name in enumerate(schedulers)
-        for repetition in range(2)
-    ]
-    runs = pandas.DataFrame(rows, columns=["where", "batch", "repetition", "scheduler", "avg_jct_s", "makespan_s"])
-    charts = [tasks(schedulers).assign(where=where) for where, schedulers in list(names.items())[:2]]
-    jobs = [(where, 0, name, job, 3.0 + job, 2.5) for where in simulated for name in ("fifo", "fair") for job in (0, 1)]
-    return {
-        "real_spark": runs,
-        "real_spark_changes": real_changes(runs),
-        "real_spark_tasks": pandas.concat(charts).replace({"job_name": {"q9-100g": "q09", "q2-2g": "q02"}}),
-        "real_spark_jobs": pandas.DataFrame(
-            jobs, columns=["where", "batch", "scheduler", "job", "real_s", "simulated_s"]
-        ),
-        "real_spark_plan": pandas.DataFrame(
-            [{"scale": 0.5, "executors": 2, "queries": 2, "batches": 1, "repetitions": 2, "shown_batch": 0, "seeds": 5}]
-        ),
-    }
-
-
-def both_gaps(make):
-    return pandas.concat([make().assign(interarrival_s=gap) for gap in (25, 45)])
-
-
-def tables():
-    """Every table by name."""
-    return {
-        "fig01_stages": stages(),
-        "fig01_edges": edges(),
-        "fig02_parallelism": runtimes(),
-        "fig03_tasks": tasks(("fifo", "sjf_cp", "fair", "decima")),
-        "fig03_summary": scores(),
-        "effects": effects(),
-        "switches": switches(),
-        "waves": waves(),
-        "batch": scores(("fifo", "fair", "weighted_fair", "capped_srw", "decima", "decima_sampled")),
-        "batch_changes": changes(),
-        "alpha_batch": sweep(),
-        "stream": both_gaps(scores),
-        "stream_changes": both_gaps(changes),
-        "stream_jobs": both_gaps(lambda: stream_jobs(("fair", "weighted_fair", "decima"))),
-        "stream_series": both_gaps(lambda: series(("fair", "weighted_fair", "decima"))),
-        "stream_executed": both_gaps(executed),
-        "alpha_stream": both_gaps(sweep),
-        "alpha_training": pandas.concat([sweep().assign(arrivals=kind) for kind in ("batch", "stream-25s")]),
-        "released": pandas.concat([scores(arrivals=kind) for kind in ("batch, six sizes", "stream, seven sizes")]),
-        "bounds": pandas.concat([bounds(), bounds("stream")]),
-        "appendix_a_tasks": example_tasks(),
-        "appendix_a": example_summary(),
-        "appendix_e": accuracy(),
-        "appendix_e_graphs": random_graphs(),
-        "appendix_h": optimality(),
-        **policy(),
-        **variance(),
-        **measured(),
-        **fidelity(),
-        **real_spark(),
-        **latency(),
-        **learning(),
-    }

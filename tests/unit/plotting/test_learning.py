@@ -7,16 +7,8 @@ from decima.plotting import learning
 from tests.unit.plotting import frames
 
 
-def one_setting(name="tpch-batch"):
-    tables = frames.learning()
-    return tuple(
-        tables[f"learning_{part}"][tables[f"learning_{part}"]["setting"] == name]
-        for part in ("curves", "references", "budgets")
-    )
-
-
 def test_curves_have_a_line_per_run_and_score_and_one_legend_entry_per_variant():
-    curves, references, _ = one_setting()
+    curves, references, _ = frames.learning()
     axes = learning.learning_curves(curves, references)
     assert len(axes.lines) == 3 * 2 + 3
     assert frames.legend(axes) == [
@@ -35,7 +27,7 @@ def test_curves_have_a_line_per_run_and_score_and_one_legend_entry_per_variant()
 
 
 def test_time_is_in_minutes_and_a_bad_start_is_cut_off():
-    curves, references, _ = one_setting()
+    curves, references, _ = frames.learning()
     curves = curves.assign(val_greedy=curves["val_greedy"] + 500.0 * (curves["iteration"] == 0))
     axes = learning.learning_curves(curves, references, over="wall_s", values=["val_greedy"])
     assert list(axes.lines[0].get_xdata()) == [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -44,7 +36,7 @@ def test_time_is_in_minutes_and_a_bad_start_is_cut_off():
 
 
 def test_budgets_are_dots_and_means_and_far_ones_arrows_at_the_edge():
-    _, _, budgets = one_setting()
+    _, _, budgets = frames.learning()
     budgets.loc[budgets["variant"] == "limit per stage", "change_percent"] = 150.0
     axes = learning.budget_points(budgets)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["recipe", "limit per stage"]
@@ -77,3 +69,21 @@ def test_spread_has_a_line_per_baseline():
     axes = learning.baseline_spread(frames.variance()["variance_explained"], 20.0)
     assert [len(each.get_xdata()) for each in axes.lines] == [7, 7, 2]
     assert "input-dependent" in frames.legend(axes)[1]
+
+
+def test_delay_and_interval_share_an_axis_in_milliseconds():
+    axes = learning.delay_cdf(np.array([0.1, 0.3]), np.array([1.0, 3.0]))
+    assert frames.legend(axes) == ["decision: mean 0.2 ms", "interval: mean 2 s"]
+    delay, interval = axes.lines
+    assert max(delay.get_xdata()) == pytest.approx(0.3)
+    assert max(interval.get_xdata()) == pytest.approx(3000.0)
+    assert axes.get_xlabel() == "time (ms)"
+
+
+def test_latency_over_jobs_shows_median_tail_and_the_papers_number():
+    axes = learning.latency_over_jobs(frames.latency())
+    median, tail, paper = axes.lines
+    assert list(median.get_xdata()) == [1, 10, 100]
+    assert median.get_ydata() == pytest.approx([0.03, 0.3, 3.0])
+    assert (tail.get_ydata() > median.get_ydata()).all()
+    assert set(paper.get_ydata()) == {15.0}
