@@ -2,7 +2,8 @@
 
 Source: Luo et al., Learning to Optimize DAG Scheduling in Heterogeneous Environment, Algorithm 1 and Eq. 12. Line 13
 there is the gradient of a deterministic policy of continuous actions, line 15 and Eq. 12 that of a stochastic one; the
-second is meant. Line 14 updates target networks without saying how; here they follow by a share per iteration.
+second is meant. Line 14 updates target networks without saying how; here they follow by a share per iteration. The
+defaults are the printed ones, which do not learn here; options change targets (line 9), their baseline, and scales.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from decima.core.configuration import number, switch, whole
+from decima.core.configuration import choice, number, switch, whole
+from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths
 from decima.learning.budget import Progress
 from decima.learning.loss import CRITIC, Gradient, Loss
+from decima.learning.returns import Episode, RegressionMemory, advantages, backward_sums
 
 if TYPE_CHECKING:
     from decima.learning.agent import Agent
@@ -80,6 +83,29 @@ class ActorCriticConfig(EpisodeLengths):
     better_than_average: bool = switch(
         True, "Weigh an action by its value less the mean value under the policy, not by the value alone (Eq. 12)."
     )
+    trace: float = number(
+        0.0,
+        "Share (lambda) of the rewards to come in a target: 0 stands for the slow critic's next value (line 9), 1 for "
+        "the return.",
+        0.0,
+        1.0,
+    )
+    baseline: str = choice(
+        "Part of the targets that no action changes, which is subtracted: none; time: mean return of the sequence's "
+        "rollouts at the same time; regression: plus a linear function of the state summary.",
+        "none",
+        "time",
+        "regression",
+    )
+    scaled: bool = switch(False, "Divide advantages by their standard deviation over all decisions.")
+    entropy: float = number(0.0, "Weight of the entropy bonus.", 0.0)
+    critic_first: int = whole(0, "Iterations at first in which the critic alone learns.", 0)
+    critic_steps: int = whole(1, "Steps of the critic per iteration.", 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.baseline != "none" and self.rollouts == 1:
+            raise ConfigError(f"recipe: baseline {self.baseline} needs several rollouts: of one, nothing would be left")
 
 
 @register_algorithm(ActorCriticConfig, "actor_critic", learns=CRITIC)
@@ -107,21 +133,25 @@ class ActorCritic(AgentAlgorithm):
         length_s = config.mean_episode_s(now.since, now.share)
         records = agent.collect(now.iteration, config.sequences, config.rollouts, length_s)
         batch = agent.batch(records)
-        rewards = self._rewards(records)
-        decisions = np.arange(sum(len(each) for each in rewards))
-        targets = self._targets(rewards, critic.values(batch, decisions)[2])
-        found = critic.gradient(batch, decisions, targets)
-        mean = found.values / np.float32(len(decisions))
-        critic_norm = critic.apply(mean, config.critic_lr, config.gradient_norm)
+        groups = self._groups(records)
+        decisions = np.arange(sum(len(episode.rewards) for group in groups for episode in group))
+        slow = critic.values(batch, decisions)[2] if config.trace < 1.0 else np.zeros(len(decisions))
+        targets = self._targets(groups, slow)
+        for _ in range(config.critic_steps):
+            found = critic.gradient(batch, decisions, targets)
+            mean = found.values / np.float32(len(decisions))
+            critic_norm = critic.apply(mean, config.critic_lr, config.gradient_norm)
         critic.follow(config.target_share)
         values, average, _ = critic.values(batch, decisions)
-        advantages = values - average if config.better_than_average else values
+        weights = values - average if config.better_than_average else values
+        if config.scaled:
+            weights = weights / max(float(weights.std()), 1e-12)
         useful = np.concatenate(agent.useful_decisions(records))
         recorded = agent.recorded_log_prob(records, False)
         row = {"loss": 0.0, "entropy_stage": 0.0, "gradient_norm": 0.0}
-        if len(useful):
-            loss = Loss(effect_classes=False)
-            gradient = agent.learner.gradient(batch, useful, advantages[useful], recorded[useful], loss)
+        if len(useful) and now.since >= config.critic_first:
+            loss = Loss(entropy_weight=config.entropy, effect_classes=False)
+            gradient = agent.learner.gradient(batch, useful, weights[useful], recorded[useful], loss)
             step = gradient.values / np.float32(len(useful))
             norm = agent.learner.apply(step, config.lr_start, config.gradient_norm)
             row = {name: gradient.mean(name) for name in ("loss", "entropy_stage")} | {"gradient_norm": norm}
@@ -132,26 +162,33 @@ class ActorCritic(AgentAlgorithm):
                 "critic_loss": found.mean("loss"),
                 "value_mean": float(values.mean()),
                 "target_mean": float(targets.mean()),
-                "advantage_std": float(advantages.std()),
+                "advantage_std": float(weights.std()),
                 "critic_gradient_norm": critic_norm,
                 "learning_rate": config.lr_start,
             }
         )
 
-    def _rewards(self, records: Sequence) -> list[np.ndarray]:
-        """Float64 [D] per episode."""
+    def _groups(self, records: Sequence) -> list[list[Episode]]:
+        """Episodes by sequence."""
         rollouts = self.config.rollouts
-        groups = [records[first : first + rollouts] for first in range(0, len(records), rollouts)]
-        return [episode.rewards for group in groups for episode in self.agent.episodes(group)]
+        return [self.agent.episodes(records[k : k + rollouts]) for k in range(0, len(records), rollouts)]
 
-    def _targets(self, rewards: list[np.ndarray], slow: np.ndarray) -> np.ndarray:
-        """Reward plus the slow critic's next value (line 9), 0 after the last, float64 [D]."""
-        targets, first = [], 0
-        for own in rewards:
-            following = np.append(slow[first + 1 : first + len(own)], 0.0)
-            targets.append(own + self.config.discount * following)
-            first += len(own)
-        return np.concatenate(targets)
+    def _targets(self, groups: list[list[Episode]], slow: np.ndarray) -> np.ndarray:
+        """Reward plus what follows (line 9), 0 after the last, less the baseline, float64 [D].
+
+        What follows is a mixture of the slow critic's next value and of the next target, by ``trace``.
+        """
+        config, targets, first = self.config, [], 0
+        for rewards in (episode.rewards for group in groups for episode in group):
+            following = np.append(slow[first + 1 : first + len(rewards)], 0.0)
+            ahead = rewards + (1.0 - config.trace) * config.discount * following
+            targets.append(backward_sums(ahead, np.full(len(rewards), config.trace * config.discount)))
+            first += len(rewards)
+        if config.baseline == "none":
+            return np.concatenate(targets)
+        memory = RegressionMemory.empty(self.agent.summary_width) if config.baseline == "regression" else None
+        known = advantages(groups, memory=memory)
+        return np.concatenate(targets) - np.concatenate(known.returns) + np.concatenate(known.values)
 
     def state(self) -> AlgorithmState:
         """State of actor and critic."""

@@ -1,0 +1,53 @@
+"""Learning to choose nodes: targets of the critic, and short trainings from random weights that learn."""
+
+import numpy as np
+import pytest
+
+from decima.core.errors import ConfigError
+from decima.learning.algorithms.actor_critic import ActorCritic, ActorCriticConfig
+from decima.learning.recipe import Recipe
+from decima.learning.returns import Episode, RegressionMemory, advantages
+from decima.systems.unequal.policy.architecture import NodeArchitecture
+from decima.systems.unequal.policy.run import NodeRun
+from decima.systems.unequal.policy.task import NodeTask
+
+pytestmark = pytest.mark.tensorflow
+
+SLOW = np.array([5.0, 7.0, 11.0, 13.0, 17.0, 19.0])
+
+
+class Agent:
+    columns, headline, summary_width, critic, learns = (), "", 2, None, ("a critic",)
+
+
+def episodes():
+    """One sequence, two episodes of three decisions."""
+    rng = np.random.default_rng(0)
+    return [[Episode(np.arange(3.0), 3.0, -rng.random(3), rng.random((3, 2))) for _ in range(2)]]
+
+
+def targets(groups, **fields):
+    return ActorCritic(ActorCriticConfig(rollouts=2, **fields), Agent(), 0)._targets(groups, SLOW)
+
+
+def test_targets_reach_from_the_next_value_to_the_return():
+    groups = episodes()
+    one, other = (episode.rewards for episode in groups[0])
+    next_value = np.concatenate([one + 0.5 * np.array([7.0, 11.0, 0.0]), other + 0.5 * np.array([17.0, 19.0, 0.0])])
+    np.testing.assert_allclose(targets(groups, discount=0.5), next_value)
+    returns = np.concatenate([each[::-1].cumsum()[::-1] for each in (one, other)])
+    np.testing.assert_allclose(targets(groups, trace=1.0), returns)
+    half = one[1] + 0.5 * 11.0 + 0.5 * one[2]
+    assert targets(groups, trace=0.5)[1] == pytest.approx(half)
+    assert targets(groups, trace=0.5)[0] == pytest.approx(one[0] + 0.5 * 7.0 + 0.5 * half)
+
+
+@pytest.mark.parametrize(("baseline", "memory"), [("time", None), ("regression", RegressionMemory.empty(2))])
+def test_the_baseline_of_returns_is_that_of_the_policy_gradient(baseline, memory):
+    expected = np.concatenate(advantages(episodes(), memory=memory).values)
+    np.testing.assert_allclose(targets(episodes(), trace=1.0, baseline=baseline), expected, atol=1e-12)
+
+
+def test_a_baseline_of_one_rollout_is_refused():
+    with pytest.raises(ConfigError, match="baseline time needs several rollouts"):
+        ActorCriticConfig(baseline="time")
