@@ -91,8 +91,8 @@ class ActorCriticConfig(EpisodeLengths):
         1.0,
     )
     baseline: str = choice(
-        "Part of the targets that no action changes, which is subtracted: none; time: mean return of the sequence's "
-        "rollouts at the same time; regression: plus a linear function of the state summary.",
+        "Expected return beyond which values count; its growth is added to rewards. none; time: mean of the "
+        "sequence's rollouts at the same time; regression: plus a linear function of the state summary.",
         "none",
         "time",
         "regression",
@@ -174,21 +174,25 @@ class ActorCritic(AgentAlgorithm):
         return [self.agent.episodes(records[k : k + rollouts]) for k in range(0, len(records), rollouts)]
 
     def _targets(self, groups: list[list[Episode]], slow: np.ndarray) -> np.ndarray:
-        """Reward plus what follows (line 9), 0 after the last, less the baseline, float64 [D].
+        """Reward plus what follows (line 9), 0 after the last, float64 [D].
 
-        What follows is a mixture of the slow critic's next value and of the next target, by ``trace``.
+        What follows is a mixture of the slow critic's next value and of the next target, by ``trace``. The growth of
+        the baseline is part of the reward, so that values are those of actions beyond it.
         """
         config, targets, first = self.config, [], 0
-        for rewards in (episode.rewards for group in groups for episode in group):
-            following = np.append(slow[first + 1 : first + len(rewards)], 0.0)
-            ahead = rewards + (1.0 - config.trace) * config.discount * following
-            targets.append(backward_sums(ahead, np.full(len(rewards), config.trace * config.discount)))
-            first += len(rewards)
-        if config.baseline == "none":
-            return np.concatenate(targets)
-        memory = RegressionMemory.empty(self.agent.summary_width) if config.baseline == "regression" else None
-        known = advantages(groups, memory=memory)
-        return np.concatenate(targets) - np.concatenate(known.returns) + np.concatenate(known.values)
+        rewards = [episode.rewards for group in groups for episode in group]
+        if config.baseline != "none":
+            memory = RegressionMemory.empty(self.agent.summary_width) if config.baseline == "regression" else None
+            known = advantages(groups, memory=memory)
+            expected = [total - value for total, value in zip(known.returns, known.values, strict=True)]
+            ahead = [config.discount * np.append(each[1:], 0.0) - each for each in expected]
+            rewards = [one + other for one, other in zip(rewards, ahead, strict=True)]
+        for each in rewards:
+            following = np.append(slow[first + 1 : first + len(each)], 0.0)
+            ahead = each + (1.0 - config.trace) * config.discount * following
+            targets.append(backward_sums(ahead, np.full(len(each), config.trace * config.discount)))
+            first += len(each)
+        return np.concatenate(targets)
 
     def state(self) -> AlgorithmState:
         """State of actor and critic."""

@@ -51,3 +51,25 @@ def test_the_baseline_of_returns_is_that_of_the_policy_gradient(baseline, memory
 def test_a_baseline_of_one_rollout_is_refused():
     with pytest.raises(ConfigError, match="baseline time needs several rollouts"):
         ActorCriticConfig(baseline="time")
+
+
+def test_values_count_beyond_the_baseline():
+    """A target of one step is a temporal difference of the baseline and the slow critic's next value."""
+    groups = episodes()
+    one_step = targets(groups, baseline="time")
+    one, other = (episode.rewards for episode in groups[0])
+    mean = (one[::-1].cumsum() + other[::-1].cumsum())[::-1] / 2.0
+    assert one_step[0] == pytest.approx(one[0] + 7.0 + mean[1] - mean[0])
+    assert one_step[2] == pytest.approx(one[2] - mean[2])
+
+
+# Ten jobs on ten executors. HighRankUp-DEFT is at 1.098 of the bound, random weights at 1.190.
+TASK = NodeTask(source="embedded", jobs=(10, 10), ccr=(5.0, 5.0), executors=(10, 10))
+SHORT = {"sequences": 2, "rollouts": 8, "validate_every": 6, "validation_sequences": 10, "iterations": 6}
+
+
+def test_it_passes_the_rule_of_ranks_from_random_weights(tmp_path):
+    changes = {"teacher": None, "lr_start": 3e-3, "lr_end": 3e-3} | SHORT
+    run = NodeRun(TASK, Recipe.named("fast", "lachesis-batch", **changes), NodeArchitecture.named("paper"), 0)
+    trained = run.trainer(tmp_path, workers=1, tensorboard=False).train()
+    assert trained.score < trained.references["high_rank_up_deft"]
