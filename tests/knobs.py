@@ -11,6 +11,7 @@ def count(name, default):
 
 
 RANDOM_RUNS = count("DECIMA_RANDOM_RUNS", 240)  # runs under the independent checker
+ELASTIC_RUNS = count("DECIMA_ELASTIC_RUNS", 60)  # random runs on clusters whose executors change
 GUARDED_RUNS = count("DECIMA_GUARDED_RUNS", 48)  # runs with every array between inaccessible pages
 BRUTE_FORCE = count("DECIMA_BRUTE_FORCE", 24)  # instances whose placements are all tried
 KILLS = count("DECIMA_KILLS", 1)  # kills of a training; half as many of a pipeline

@@ -121,3 +121,26 @@ def clusters(draw, modes=("paper", "released"), switches=(), **fixed):
     values |= {switch: draw(st.booleans()) for switch in switches}
     mode = draw(st.sampled_from(modes))
     return Settings.of_mode(mode, **with_effect(mode, values | fixed))
+
+
+def random_units(rng, settings):
+    """The same cluster whose Spark executors come, go and fail, each in one of many ways."""
+    cores = int(rng.choice([1, 1, 2, 3]))
+    most = int(rng.choice([1, 2, 3, 5, 8]))
+    dynamic, loses = ((True, False), (False, True), (True, True))[rng.integers(3)]
+    values = {"executors": cores * most, "executor_cores": cores, "shuffle_service": bool(rng.random() < 0.3)}
+    values["executor_startup_ms"] = float(rng.choice([0.0, 700.0, 2000.0]))
+    if dynamic:
+        least = int(rng.integers(0, most + 1)) if rng.random() < 0.5 else 0
+        values |= {"dynamic": True, "min_executors": least, "initial_executors": int(rng.integers(least, most + 1))}
+        values["backlog_timeout_ms"] = float(rng.choice([100.0, 1000.0]))
+        values["idle_timeout_ms"] = float(rng.choice([0.0, 500.0, 3000.0]))
+        values["sustained_timeout_ms"] = [None, 300.0, 2000.0][rng.integers(3)]
+    if loses:
+        times = [0.0, 1000.0, 2000.0, *rng.uniform(0, 9e3, 3)]
+        values["loss_times_ms"] = tuple(rng.choice(times, rng.integers(0, 4)).tolist())
+        values["loss_rate"] = float(rng.choice([0.0, 100.0, 600.0]) if values["loss_times_ms"] else 300.0)
+        values["replacement_delay_ms"] = float(rng.choice([0.0, 1500.0]))
+    if rng.random() < 0.3:
+        values |= {"straggler_share": float(rng.choice([0.1, 1.0])), "straggler_shape": float(rng.choice([1.1, 3.0]))}
+    return settings.replace(reoffer=True, **values)

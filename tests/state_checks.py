@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decima.systems.spark.fields import ACTIVE, WITHHELD
+from decima.systems.spark.fields import ACTIVE, PRESENT, STARTING, WITHHELD
 
 
 def check_counters(state):
@@ -132,3 +132,35 @@ def check_commitments(state):
     assert used + unused == state.num_commits, "lost commitment records"
     assert promised.tolist() == state.stage_commit.tolist()
     return used
+
+
+def check_units(state):
+    """What is counted where executors come, go and fail agrees with counting afresh; call at a decision."""
+    size, tasks, first = state.unit_size, state.stage_tasks, state.job_first_stage
+    present = np.repeat(state.unit_state == PRESENT, size)
+    assert state.num_present == (state.unit_state == PRESENT).sum()
+    assert state.num_starting == (state.unit_state == STARTING).sum()
+    busy = (state.executor_pool == -1).reshape(-1, size).sum(axis=1)
+    assert (state.unit_busy == busy)[state.unit_state == PRESENT].all()
+    for array in (state.executor_pool, state.executor_job, state.executor_stage, state.executor_destination):
+        assert (array[~present] == -1).all()
+    outputs = np.zeros(len(state.unit_state), dtype=int)
+    for job in state.active[: state.num_active].tolist():
+        stages = range(first[job], first[job + 1])
+        assert state.job_attached[job] == (state.executor_job == job).sum(), job
+        assert state.job_unfinished[job] == sum(state.stage_finished_tasks[s] < tasks[s] for s in stages), job
+        assert state.job_unexhausted[job] == sum(state.stage_next[s] < tasks[s] for s in stages), job
+        for stage in stages:
+            row = state.stage_row[stage]
+            parents = first[job] + state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
+            unfinished = sum(state.stage_finished_tasks[p] < tasks[p] for p in parents)
+            assert state.stage_unfinished_parents[stage] == unfinished, stage
+            waits = state.stage_next[stage] < tasks[stage] and unfinished == 0 and state.stage_slot[stage] != WITHHELD
+            assert state.stage_runnable[stage] == waits, stage
+            assert state.stage_executors[stage] == (state.executor_stage == stage).sum(), stage
+            if state.keeps_outputs and state.child_offset[row] < state.child_offset[row + 1]:
+                there = state.stage_finished_tasks[stage] - state.stage_missing[stage]
+                units = state.output_unit[state.stage_output[stage] :][:there]
+                np.add.at(outputs, units, 1)
+    assert state.unit_outputs[state.unit_state == PRESENT].tolist() == outputs[state.unit_state == PRESENT].tolist()
+    assert (outputs[state.unit_state != PRESENT] == 0).all()

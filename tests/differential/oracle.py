@@ -175,8 +175,7 @@ class OracleSimulator:
         Args:
             policy: called with this object, returns (job index, stage index, limit) or (None, None, limit).
         """
-        for executor in self.executors:
-            self.null_pool.executors[executor] = None
+        self.place_executors()
         for job, given in zip(self.all_jobs, self.workload.jobs, strict=True):
             if given.initial:
                 self.add_job(job)
@@ -191,6 +190,18 @@ class OracleSimulator:
         if self.jobs and not self.truncated:
             raise OracleDeadlockError(f"{len(self.jobs)} unfinished jobs and no event left at {self.now_ms} ms")
         return self.result()
+
+    def place_executors(self):
+        for executor in self.executors:
+            self.null_pool.executors[executor] = None
+
+    def unit_event_first(self):
+        """Whether executors came or went before the next event; never so here."""
+        return False
+
+    def stretched(self, duration_ms):
+        """A duration, longer where a task straggles; never so here."""
+        return duration_ms
 
     def decide(self, policy):
         """Ask the policy once and commit executors; carry out the commitments once all are made."""
@@ -271,7 +282,8 @@ class OracleSimulator:
         self.slot_ends += 1
         stage.withheld = False
         job = stage.job
-        job.runnable[stage] = None
+        if all(parent.finished for parent in stage.parents):  # which may have lost outputs
+            job.runnable[stage] = None
         self.mark_all_pools()
         job.called = self.calls
         self.call_without_reoffer()
@@ -290,6 +302,8 @@ class OracleSimulator:
             if (self.reoffer or self.calling) and self.offer_idle():
                 return
             self.calling = False
+            if self.unit_event_first():
+                continue
             if not self.heap and not self.slots:
                 return
             slot_ms = min(self.slots)[0] if self.slots else math.inf
@@ -352,13 +366,14 @@ class OracleSimulator:
         if stage.finished:
             stage.finish_ms = self.now_ms
             enabled = [s for s in stage.children if all(p.finished for p in s.parents)]
+            enabled = [s for s in enabled if not s.exhausted and not s.withheld]
             for child in enabled:
                 job.runnable[child] = None
             if enabled:
                 self.mark_all_pools()
                 job.called = self.calls
 
-        if not stage.exhausted:
+        if stage in job.runnable:
             self.launch(executor, stage)
         elif enabled:
             if self.promised(stage, executor.kind):
@@ -567,7 +582,7 @@ class OracleSimulator:
             wave = REST
         else:
             wave = FIRST
-        duration_ms = self.durations.duration_ms(stage.profile, wave, len(stage.job.attached))
+        duration_ms = self.stretched(self.durations.duration_ms(stage.profile, wave, len(stage.job.attached)))
         if executor.stage is not stage:
             self.leave_stage(executor)
             stage.executors[executor] = None

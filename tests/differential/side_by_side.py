@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
 from tests.differential.oracle import OracleDeadlockError, OracleDecisionError, OracleSimulator
 from tests.differential.oracle_policies import Replay
+from tests.differential.oracle_units import OracleUnits
 
 
 @dataclass
@@ -31,11 +33,14 @@ class Outcome:
     truncated: bool
     busy_ms: float
     error: str
+    lives: list  # registrations of Spark executors that have ended
+    losses: dict
 
 
 def oracle_for(workload, settings, seed=0):
     """The oracle under the same settings, drawing the same random numbers as the core does from `seed`."""
-    return OracleSimulator(
+    make = partial(OracleUnits, cluster=settings, seed=seed) if settings.elastic else OracleSimulator
+    return make(
         workload,
         settings.executors,
         moving_delay_ms=settings.moving_delay_ms,
@@ -109,6 +114,8 @@ def core_outcome(state, run):
         truncated=bool(state.truncated),
         busy_ms=state.busy_ms,
         error=error,
+        lives=[] if log.lives is None else [tuple(row) for row in log.lives.tolist() if row[2] == row[2]],
+        losses={"executors": state.lost_units, "tasks": state.lost_tasks, "outputs": state.lost_outputs},
     )
 
 
@@ -142,8 +149,10 @@ def oracle_run(oracle, decisions, policy=None):
         slot_ends=oracle.slot_ends,
         now_ms=result.now_ms,
         truncated=result.truncated,
-        busy_ms=result.busy_ms,
+        busy_ms=oracle.busy_ms() if isinstance(oracle, OracleUnits) else result.busy_ms,
         error=error,
+        lives=getattr(oracle, "lives", []),
+        losses=getattr(oracle, "losses", dict.fromkeys(("executors", "tasks", "outputs"), 0)),
     )
 
 

@@ -45,6 +45,7 @@ class Task:
     wave: str
     start_s: float
     finish_s: float
+    lost: bool = False  # its executor was lost before its end
 
     @property
     def place(self):
@@ -120,12 +121,44 @@ class Run:
 
     @cached_property
     def before(self):
-        """The task that the same executor ran before, for every task; None for its first."""
+        """The task that the same executor ran before, for every task; None for its first since its registration."""
         last, found = {}, []
         for task in self.tasks:
-            found.append(last.get(task.executor))
+            before = last.get(task.executor)
+            if before is not None and self.life(before) != self.life(task):
+                before = None
+            found.append(before)
             last[task.executor] = task
         return found
+
+    @property
+    def changes(self):
+        """Whether executors come, go or fail."""
+        return "registrations" in self.result
+
+    @cached_property
+    def lives(self):
+        """Registrations of every Spark executor in order: (begin ms, end ms, lost); the end is infinite if it lasts."""
+        lives = defaultdict(list)
+        for unit, begin_ms, end_ms, lost in self.result.get("registrations", ()):
+            lives[int(unit)].append((begin_ms, math.inf if end_ms is None else end_ms, bool(lost)))
+        return {unit: sorted(found) for unit, found in lives.items()}
+
+    def life(self, task):
+        """Registration that a task runs in; None without one, or where executors do not change.
+
+        One that begins when another ends is of no length, or the later one: a lost task ends with the earlier one.
+        """
+        if not self.changes:
+            return None
+        lives = self.lives.get(task.executor // self.settings["executor_cores"], ())
+        fitting = [life for life in lives if _within(task, life)]
+        ended = [life for life in fitting if task.lost and life[2] and _near(life[1], task.finish_ms)]
+        return next(iter(ended or fitting[-1:]), None)
+
+    def reruns(self, job, stage):
+        """Whether tasks of a stage ran more than once."""
+        return len(self.of_stage[job, stage]) > self.jobs[job].stages[stage].tasks
 
     def anew(self):
         """The same with nothing remembered, for a run that was changed."""
@@ -133,8 +166,8 @@ class Run:
 
     def finish_s(self, job, stage):
         """End of a stage; infinite while it has not ended."""
-        tasks = self.of_stage[job, stage]
-        whole = len(tasks) == self.jobs[job].stages[stage].tasks
+        tasks = [task for task in self.of_stage[job, stage] if not task.lost]
+        whole = len(tasks) >= self.jobs[job].stages[stage].tasks
         ends = max((task.finish_s for task in tasks), default=math.inf) if whole else math.inf
         return ends if ends <= self.limit_s else math.inf
 
@@ -143,6 +176,16 @@ class Run:
         for number, job in enumerate(self.jobs):
             for index, stage in enumerate(job.stages):
                 yield number, index, job, stage
+
+
+def _near(one_ms, other_ms):
+    return abs(one_ms - other_ms) <= TOLERANCE_MS
+
+
+def _within(task, life):
+    """Whether a task runs while an executor is registered."""
+    begin_ms, end_ms, _ = life
+    return begin_ms <= task.start_ms + TOLERANCE_MS and task.finish_ms <= end_ms + TOLERANCE_MS
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
@@ -161,6 +204,7 @@ def read_run(jobs_path, result_path, tasks_path):
             row["wave"],
             float(row["start_s"]),
             float(row["finish_s"]),
+            row.get("lost") == "1",
         )
         for row in rows
     ]
@@ -270,12 +314,21 @@ def least_ms(stage, settings):
 
 
 def task_counts(run):
-    """Every task runs once; in a run that was cut, at most once."""
+    """Every task runs once; in a run that was cut, at most once; one whose executor or output is lost, again."""
     cut = run.result["truncated"]
+    again = 0
     for number, index, _, stage in run.stages():
-        count = len(run.of_stage[number, index])
+        count = sum(not task.lost for task in run.of_stage[number, index])
+        if run.changes and count > stage.tasks:
+            again += count - stage.tasks
+            count = stage.tasks
         if count > stage.tasks or (count < stage.tasks and not cut):
             yield f"job {number}, stage {index}: {count} of {stage.tasks} tasks"
+    losses = run.result.get("losses", {"outputs": 0, "tasks": 0})
+    if again > losses["outputs"] or (again < losses["outputs"] and not cut):
+        yield f"{again} tasks ran again after they had ended, {losses['outputs']} outputs lost"
+    if sum(task.lost for task in run.tasks) != losses["tasks"]:
+        yield f"{losses['tasks']} tasks lost in the result file"
     known = {(number, index) for number, index, _, _ in run.stages()}
     for place in run.of_stage.keys() - known:
         yield f"tasks of a stage that is not in the job file: {place}"
@@ -327,8 +380,11 @@ def sizes(run):
 
 
 def parents_first(run):
-    """A stage starts when all its parents have finished."""
+    """A stage starts when all its parents have finished; every task of it, while all their outputs are there."""
     for number, index, _, stage in run.stages():
+        if run.changes:
+            yield from _outputs_there(run, number, index, stage)
+            continue
         starts = [task.start_s for task in run.of_stage[number, index]]
         for parent in stage.parents:
             if starts and min(starts) < run.finish_s(number, parent):
@@ -353,7 +409,7 @@ def moving_delay(run):
         if before is not None and task.job != before.job:
             if task.start_ms < before.finish_ms + run.delay_ms - TOLERANCE_MS:
                 yield f"{task} too early after {before}"
-        elif before is not None and task.stage == before.stage and task.start_s != before.finish_s:
+        elif before is not None and task.stage == before.stage and task.start_s != before.finish_s and not run.changes:
             yield f"{task} not at once after {before}"
 
 
@@ -369,7 +425,7 @@ def waves(run):
         elif not moved and task.wave == "fresh":
             # it may have left and come back; in the published rules an executor that idles has left
             away_ms = run.delay_ms if run.settings["keep_warm"] else 0.0
-            if within == "rest" or task.start_ms < before.finish_ms + away_ms - TOLERANCE_MS:
+            if (within == "rest" and not run.changes) or task.start_ms < before.finish_ms + away_ms - TOLERANCE_MS:
                 yield f"{task}: fresh without having left after {before}"
         elif not moved and task.wave != within:
             yield f"{task}: expected wave {within} after {before}"
@@ -387,6 +443,11 @@ def durations(run):
         attached = 1 + sum(one.job == task.job for one in others)
         most = run.settings["executors"] - sum(one.job != task.job for one in others)
         took_ms = task.finish_ms - task.start_ms
+        if task.lost or run.settings.get("straggler_share"):
+            longest = math.inf if run.settings.get("straggler_share") else longest_ms(run, task)
+            if took_ms > longest + TOLERANCE_MS or (not task.lost and took_ms < shortest_ms(run, task) - TOLERANCE_MS):
+                yield f"{task} takes {took_ms} ms"
+            continue
         key = (task.place, task.wave, round(took_ms, 9), attached, most)
         if key not in known:
             stage = run.jobs[task.job].stages[task.stage]
@@ -413,6 +474,8 @@ def decisions(run):
             yield f"{decision}: no such stage"
             continue
         stage = run.jobs[decision.job].stages[decision.stage]
+        if run.reruns(*decision.place) or any(run.reruns(decision.job, parent) for parent in stage.parents):
+            continue  # what was left then, the log does not tell
         started = sum(task.start_ms < decision.time_ms - TOLERANCE_MS for task in run.of_stage[decision.place])
         if started >= stage.tasks or decision.frontier < 1:
             yield f"{decision}: all its tasks were launched before"
@@ -436,6 +499,8 @@ def slots(run):
             yield f"{decision}: delayed before"
         seen.add(decision.place)
         for parent in run.jobs[decision.job].stages[decision.stage].parents:
+            if run.reruns(decision.job, parent):
+                continue
             if 1000.0 * run.finish_s(decision.job, parent) > decision.time_ms + TOLERANCE_MS:
                 yield f"{decision}: its parent {parent} had not finished"
         end_ms = decision.time_ms + decision.delay_ms
@@ -451,6 +516,8 @@ def limits(run):
     """
     if not (run.settings["job_limit"] and run.settings["reoffer"]):
         return  # published rules: a number of executors, see `decisions`; executors may move without a decision
+    if run.result.get("losses", {}).get("executors"):
+        return  # executors that were promised to another job may go on with tasks that run again
     given = defaultdict(list)
     for decision in run.decisions:
         if decision.job is not None and decision.delay_ms == 0.0:
@@ -502,6 +569,8 @@ def completions(run):
     for number, job in enumerate(run.jobs):
         ends = [run.finish_s(number, index) for index in range(len(job.stages))]
         for index, (end_s, said_ms) in enumerate(zip(ends, result["node_finish_ms"][number], strict=True)):
+            if run.result["truncated"] and run.result.get("losses", {}).get("executors"):
+                continue  # it may run again
             if end_s != _seconds(said_ms):
                 yield f"job {number}, stage {index} ends at {end_s} s, result file: {said_ms} ms"
         if max(ends) != _seconds(completion_ms[number]):
@@ -537,12 +606,19 @@ def totals(run):
         for end_ms, job in zip(result["completion_ms"], run.jobs, strict=True)
         if end_ms is not None
     ]
-    completed = [task for task in run.tasks if task.finish_s <= run.limit_s]
+    completed = [task for task in run.tasks if task.finish_s <= run.limit_s and not task.lost]
     cut = len(finished) < len(run.jobs)
     last_ms = max((end_ms for end_ms in result["completion_ms"] if end_ms is not None), default=math.nan)
     end_ms = run.limit_ms if cut else last_ms
     busy_ms = math.fsum(task.finish_ms - task.start_ms for task in run.tasks)
     moves = sum(before is None or before.job != task.job for task, before in zip(run.tasks, run.before, strict=True))
+    slot_ms = run.settings["executors"] * end_ms
+    if run.changes:
+        lives = [life for found in run.lives.values() for life in found]
+        held_ms = math.fsum(min(end, end_ms) - begin for begin, end, _ in lives)
+        slot_ms = run.settings["executor_cores"] * held_ms
+        if not _same(result["executor_hours"], held_ms / 3.6e6):
+            yield f"executor_hours is {result['executor_hours']}, by the registrations {held_ms / 3.6e6}"
     expected = {
         "truncated": cut,
         "num_unfinished": len(run.jobs) - len(finished),
@@ -550,7 +626,7 @@ def totals(run):
         "avg_jct_ms": math.fsum(finished) / len(finished) if finished else None,
         "makespan_ms": None if cut else last_ms,
         "end_ms": end_ms,
-        "utilization": busy_ms / (run.settings["executors"] * end_ms) if end_ms else 0.0,
+        "utilization": busy_ms / slot_ms if slot_ms else 0.0,
     }
     for name, value in expected.items():
         if not _same(result[name], value):
@@ -566,6 +642,89 @@ def totals(run):
     for number, (job, said) in enumerate(zip(run.jobs, result["jobs"], strict=True)):
         if (job.arrival_ms, job.initial) != (said["arrival_ms"], said["initial"]):
             yield f"job {number}: {said} in the result file, {job.arrival_ms} ms, {job.initial} in the job file"
+
+
+def _outputs_there(run, number, index, stage):
+    """At the launch of a task, every task of a parent has ended on a Spark executor that was not lost since."""
+    ends = {}
+    for parent in stage.parents:
+        done = [task for task in run.of_stage[number, parent] if not task.lost]
+        gone = [run.life(task) or (0.0, math.inf, False) for task in done]
+        stays = run.settings["shuffle_service"]
+        gone_ms = [end_ms if lost and not stays else math.inf for _, end_ms, lost in gone]
+        ends[parent] = [(task.finish_ms, end_ms) for task, end_ms in zip(done, gone_ms, strict=True)]
+    for task in run.of_stage[number, index]:
+        for parent, found in ends.items():
+            there = sum(
+                end_ms <= task.start_ms + TOLERANCE_MS and task.start_ms <= gone_ms + TOLERANCE_MS
+                for end_ms, gone_ms in found
+            )
+            if there < run.jobs[number].stages[parent].tasks:
+                yield f"{task} starts with {there} outputs of stage {parent}"
+
+
+def _durations_of(run, task):
+    stage = run.jobs[task.job].stages[task.stage]
+    lists = [situations(waves, run.settings)[task.wave] for waves in stage.levels.values()]
+    if run.settings["durations"] == "mean":
+        return [math.fsum(values) / len(values) for values in lists]
+    return [value for values in lists for value in values]
+
+
+def longest_ms(run, task):
+    """Longest duration that a task can have without straggling."""
+    return max(_durations_of(run, task))
+
+
+def shortest_ms(run, task):
+    """Shortest duration that a task can have."""
+    return min(_durations_of(run, task))
+
+
+def registrations(run):
+    """A Spark executor is registered while its tasks run; only idle ones are removed, and not below the fewest."""
+    if not run.changes:
+        return
+    settings = run.settings
+    cores, dynamic = settings["executor_cores"], settings["dynamic"]
+    most = settings["executors"] // cores
+    first = (settings["initial_executors"] or settings["min_executors"]) if dynamic else most
+    lives = sorted((begin, end, unit, lost) for unit, found in run.lives.items() for begin, end, lost in found)
+    losses = sum(lost for *_, lost in lives)
+    if sum(begin == 0.0 for begin, *_ in lives) < first or losses != run.result["losses"]["executors"]:
+        yield f"{lives[:5]}: {first} at the beginning, losses {run.result['losses']}"
+    on_unit = defaultdict(list)
+    for task in run.tasks:
+        on_unit[task.executor // cores].append(task)
+        life = run.life(task)
+        if life is None or (task.lost and not (life[2] and _near(life[1], task.finish_ms))):
+            yield f"{task} outside of a registration {run.lives.get(task.executor // cores)}, or lost without a loss"
+    for unit, found in run.lives.items():
+        if not 0 <= unit < most or any(one[1] > other[0] for one, other in pairwise(found)):
+            yield f"Spark executor {unit} of {most} is registered twice: {found}"
+    for begin, end, unit, lost in lives:
+        if 0.0 < begin < settings["executor_startup_ms"] - TOLERANCE_MS:
+            yield f"Spark executor {unit} is registered at {begin} ms, sooner than it starts"
+        if lost:
+            if not settings["loss_rate"] and end not in settings["loss_times_ms"]:
+                yield f"Spark executor {unit} is lost at {end} ms, not in {settings['loss_times_ms']}"
+            continue
+        if end == math.inf:
+            continue
+        there = sum(one <= end < other or (one <= end == other) for one, other, _, _ in lives)
+        if not dynamic or there <= settings["min_executors"]:
+            yield f"Spark executor {unit} is removed at {end} ms, {there} are there"
+        if end - begin < settings["idle_timeout_ms"] - TOLERANCE_MS:
+            yield f"Spark executor {unit} is removed at {end} ms, registered at {begin} ms"
+        for task in on_unit[unit]:
+            if run.life(task) != (begin, end, lost):
+                continue
+            if task.finish_ms + settings["idle_timeout_ms"] > end + TOLERANCE_MS:
+                yield f"Spark executor {unit} is removed at {end} ms after {task}"
+            read = any(task.stage in stage.parents for stage in run.jobs[task.job].stages)
+            done_ms = run.result["completion_ms"][task.job]
+            if read and not settings["shuffle_service"] and (done_ms is None or done_ms > end + TOLERANCE_MS):
+                yield f"Spark executor {unit} is removed at {end} ms with the output of {task}"
 
 
 def _seconds(time_ms):
@@ -595,6 +754,7 @@ RULES = (
     completions,
     critical_paths,
     totals,
+    registrations,
 )
 
 

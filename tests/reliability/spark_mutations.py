@@ -66,6 +66,13 @@ def _two_tasks_on_one_executor(run):
     other.executor = one.executor
 
 
+def _a_loss_at_once(run):
+    """The run of a fixed cluster taken for one whose only Spark executor was lost after a millisecond."""
+    run.settings.update(executor_cores=5, dynamic=False, executor_startup_ms=0.0, loss_rate=1.0, shuffle_service=True)
+    losses = {"executors": 1, "tasks": 0, "outputs": 0}
+    run.result.update(registrations=[[0, 0.0, 1.0, 1]], executor_hours=0.0, losses=losses)
+
+
 def _a_child_that_does_not_wait(run):
     number, index, _, stage = next(found for found in run.stages() if found[3].parents)
     for task in run.of_stage[number, index]:
@@ -186,6 +193,7 @@ MUTATIONS = {
         "a task on a smaller executor": put(_wide(at("tasks")), executor=0),
         "a class that is too small": put(_wide(_grants), kind=0),
     },
+    "registrations": {"a task after the loss": _a_loss_at_once},
     "slots": {
         "a slot with executors": put(_grant, delay_ms=1000.0),
         "a slot in which tasks start": put(_grant, used=0, delay_ms=1e9),

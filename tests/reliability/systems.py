@@ -15,6 +15,7 @@ from decima.commands.shared.outputs import result_document, write_json, write_ta
 from decima.commands.systems import cloud as cloud_options
 from decima.commands.systems import spark as spark_options
 from decima.core.errors import DeadlockError
+from decima.core.grammar import value_text
 from decima.core.system import get_system
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import list_schedulers, make_scheduler
@@ -24,7 +25,7 @@ from decima.systems.spark.system import run_state
 from decima.workload.jobs import Workload
 from tests import services
 from tests.drivers import Idler, Through
-from tests.random_clusters import random_settings, random_workload
+from tests.random_clusters import random_settings, random_units, random_workload
 from tests.reliability import placement_checker, placement_mutations, spark_checker, spark_mutations
 from tests.reliability.deciders import random_parameters, random_policy
 from tests.reliability.unequal_runs import UnequalExecutors
@@ -53,6 +54,8 @@ class Checked(Protocol):
         """Files of a run in which every rule has something to say."""
 
 
+# Schedulers for clusters whose executors neither come, go nor fail.
+FIXED = ("lookahead", "remote")
 # Ways to decide that are no registered scheduler.
 OBJECTS = {"python": lambda rng: Through("random"), "idler": lambda rng: Idler(0.05), "network": random_policy}
 
@@ -71,6 +74,8 @@ class SparkCluster:
         workload, settings = random_workload(rng, max_jobs=6, max_tasks=9), random_settings(rng)
         if seed % 3 == 2 and subject != "lookahead":  # which plans for one class
             workload, settings = _asking(workload, rng), settings.replace(classes=_classes(rng))
+        elif seed % 3 == 1 and subject not in FIXED:
+            settings = random_units(rng, settings.replace(reoffer=True))
         files = _files(folder)
         decima.workload.save(workload, files[0])
         with contextlib.ExitStack() as stack:
@@ -128,7 +133,7 @@ def _command_line(workload, settings, scheduler, seed, files):
     for name, value in settings.as_dict().items():
         # the level rule of mode released follows the durations
         if name == "level_rule" or (value != plain[name] and name not in ("executors", "mode", "durations", "classes")):
-            words += ["--set", f"settings.{name}={value}"]
+            words += ["--set", f"settings.{name}={value_text(value)}"]
     jobs, result, tasks = files
     done = run(
         *("simulate", "--jobs", jobs, "--scheduler", scheduler, *words),

@@ -113,3 +113,45 @@ def heap_push(state, time, kind, subject):
     times[hole] = time
     order[hole] = sequence
     events[hole] = kind << _SUBJECT_BITS | subject
+
+
+@njit
+def heap_remove(state, kind, subject):
+    """Remove the event of a subject, of which there is one; returns its time."""
+    times = state.heap_ms
+    order = state.heap_order
+    events = state.heap_event
+    hole = 0
+    while events[hole] != (kind << _SUBJECT_BITS | subject):
+        hole += 1
+    removed = times[hole]
+    size = state.heap_size - 1
+    state.heap_size = size
+    time = times[size]
+    sequence = order[size]
+    while hole > 0:  # the last event goes to the hole: up, or down
+        parent = (hole - 1) >> 1
+        if times[parent] < time or (times[parent] == time and order[parent] < sequence):
+            break
+        times[hole] = times[parent]
+        order[hole] = order[parent]
+        events[hole] = events[parent]
+        hole = parent
+    child = 2 * hole + 1
+    while child < size:
+        right = child + 1
+        if right < size and (
+            times[right] < times[child] or (times[right] == times[child] and order[right] < order[child])
+        ):
+            child = right
+        if times[child] > time or (times[child] == time and order[child] > sequence):
+            break
+        times[hole] = times[child]
+        order[hole] = order[child]
+        events[hole] = events[child]
+        hole = child
+        child = 2 * hole + 1
+    times[hole] = time
+    order[hole] = sequence
+    events[hole] = events[size]
+    return removed

@@ -45,6 +45,7 @@ class Outcome:
     # When the run was cut, with jobs unfinished or still to come; None for one that went on to its end.
     end_ms: float | None = field(default=None, kw_only=True)
     drawn: bool = field(default=True, kw_only=True)  # False: the run took no chance, so that it has no other seed
+    executor_ms: float | None = field(default=None, kw_only=True)  # time that executors were there, summed, if counted
 
     @property
     def num_unfinished(self) -> int:

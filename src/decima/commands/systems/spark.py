@@ -163,9 +163,13 @@ def result_fields(result: Result) -> dict[str, Any]:
         "num_events": result.num_events,
         "node_finish_ms": result.stage_finish_ms,
     }
+    if result.settings.elastic:
+        document |= {"executor_hours": result.executor_hours, "losses": result.losses}
     if result.log is not None:
         document["decision_fields"] = list(result.log.decision_columns())
         document["decisions"] = result.log.decision_lists()
+        if result.log.lives is not None:
+            document["registrations"] = result.log.lives
     return document
 
 

@@ -214,6 +214,7 @@ class RemoteScheduler:
             return self._fallback.decide(observation)
 
     def _begin(self, state: ClusterState) -> None:
+        state.settings.require_fixed("a service")
         later = len(state.arrival_order)
         request = protocol.OpenRequest(
             version=VERSION,

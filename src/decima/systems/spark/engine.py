@@ -22,7 +22,8 @@ from decima.systems.spark.decision import (
     STAGE,
     USED_COLUMN,
 )
-from decima.systems.spark.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, TASK, state_at
+from decima.systems.spark.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, TASK, WITHHELD, state_at
+from decima.systems.spark.rules.allocation import begin_units, brings_units, next_unit_ms, settle_units
 from decima.systems.spark.rules.choices import job_allocation
 from decima.systems.spark.rules.classes import (
     ANY_CLASS,
@@ -39,6 +40,7 @@ from decima.systems.spark.rules.commitments import commit, drop_commitments, ful
 from decima.systems.spark.rules.delays import DELAY_OF_IDLING, DELAY_OUT_OF_RANGE, refuse_delay
 from decima.systems.spark.rules.durations import REST
 from decima.systems.spark.rules.executors import fall_back, launch, take_task, wait_for_stage
+from decima.systems.spark.rules.faults import keep_output, release_outputs, unit_event
 from decima.systems.spark.rules.frontier import (
     add_runnable,
     admit_other_jobs,
@@ -375,6 +377,8 @@ def _retire_job(state, job):
             pool_remove(state, executor)
             join_null_pool(state, executor)
             executor = after
+    if state.keeps_outputs:
+        release_outputs(state, job)
     mark_all_pools(state)
     if state.job_bound and not state.reoffer:
         # Executors that could serve no other job before are offered now.
@@ -402,7 +406,9 @@ def _finish_stage(state, stage):
     for index in range(state.child_offset[row], state.child_offset[row + 1]):
         child = first + state.child[index]
         state.stage_unfinished_parents[child] -= 1
-        if state.stage_unfinished_parents[child] == 0:
+        # A stage that runs again may have been read by all tasks of a child, or the child may be withheld.
+        begins = state.stage_next[child] < state.stage_tasks[child] and state.stage_slot[child] != WITHHELD
+        if state.stage_unfinished_parents[child] == 0 and begins:
             add_runnable(state, child)
             enabled += 1
             if state.runnable_only:
@@ -515,8 +521,51 @@ def _repeat_tasks(state, most):
 
 
 @njit
+def _go_on(state, executor, stage):
+    """Count a finished task on a cluster whose executors come and go; False if its stage has no task to launch."""
+    state.num_running -= 1
+    state.unit_free_ms[executor // state.unit_size] = state.now_ms
+    if state.keeps_outputs:
+        keep_output(state, stage, executor)
+    if not state.stage_runnable[stage]:
+        return False
+    launch(state, executor, stage)
+    update_saturation(state, stage)
+    return True
+
+
+@njit
+def _unit_event_first(state):
+    """Handle units that come, go or fail before any other event; False if there are none."""
+    settle_units(state)
+    time = next_unit_ms(state)
+    if state.num_done == state.num_jobs or time == np.inf:
+        return False
+    if state.heap_size > 0 and state.heap_ms[0] <= time:
+        return False
+    arrival = state.next_arrival < state.num_arrivals
+    if arrival and state.job_arrival_ms[state.arrival_order[state.next_arrival]] <= time:
+        return False
+    if state.num_timers > 0 and state.slot_end_ms[state.timer_heap[0]] <= time:
+        return False
+    waits = state.heap_size == 0 and not arrival and state.num_timers == 0
+    if waits and not brings_units(state):
+        return False  # nothing is left to do but to lose units
+    if time > state.time_limit_ms:
+        if waits:
+            state.now_ms = state.time_limit_ms
+            state.truncated = 1
+        return False
+    state.now_ms = time
+    unit_event(state)
+    return True
+
+
+@njit
 def _next_event(state):
     """Handle the event after :func:`_repeat_tasks`; False without one before the time limit."""
+    if state.elastic and _unit_event_first(state):
+        return True
     if state.num_timers > 0 and timer_is_next(state):
         return _slot_end_event(state)
     arrival = state.next_arrival < state.num_arrivals
@@ -553,8 +602,19 @@ def _next_event(state):
     finished = state.stage_finished_tasks[stage] + 1
     state.stage_finished_tasks[stage] = finished
     heap_pop(state)
+    if state.elastic and _go_on(state, executor, stage):
+        return True
     _drained_stage_event(state, executor, stage, finished == state.stage_tasks[stage])
     return True
+
+
+@njit
+def _logs_are_full(state):
+    """Whether what may happen until the next event does not fit the logs of tasks and units."""
+    if not state.log_tasks:
+        return False
+    tasks = state.num_tasks_logged + 2 * state.num_executors > state.max_tasks_logged
+    return tasks or state.num_lives_logged + state.num_units > state.max_lives_logged
 
 
 # ---- entry points ---------------------------------------------------------------------------------------------------
@@ -571,8 +631,15 @@ def reset(address):
     for executor_class in range(state.num_classes):
         for _ in range(state.class_executors[executor_class]):
             state.executor_class[executor] = executor_class
-            join_null_pool(state, executor)
+            if not state.elastic:
+                join_null_pool(state, executor)
             executor += 1
+    if state.elastic:
+        place = 0
+        for stage in range(state.num_stages if state.keeps_outputs else 0):
+            state.stage_output[stage] = place
+            place += state.stage_tasks[stage]
+        begin_units(state)
     for job in range(state.num_jobs):
         if state.job_state[job] == ARRIVING and state.job_initial[job]:
             _admit_job(state, job)
@@ -613,7 +680,12 @@ def advance(address):
         else:
             # With several classes, a stage that takes a task may leave other executors something to be offered.
             most = WORK if state.num_classes == 1 else 1
-            repeated = _repeat_tasks(state, most)
+            if state.elastic:
+                repeated = 0  # every event may change the cluster
+                if _logs_are_full(state):
+                    return LOG_FULL
+            else:
+                repeated = _repeat_tasks(state, most)
             work += repeated
             if repeated < most and not _next_event(state):
                 _count_area(state)

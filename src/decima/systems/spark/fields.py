@@ -31,6 +31,7 @@ from decima.systems.spark.decision import DECISION_COLUMNS
 
 NONE = -1
 ARRIVING, ACTIVE, FINISHED = 0, 1, 2  # values of job_state
+ABSENT, STARTING, PRESENT = 0, 1, 2  # values of unit_state
 WITHHELD, OVER = 1, 2  # values of stage_slot; 0: it was never delayed
 TASK, MOVE = 0, 1  # kinds of events: an executor ends a task, or reaches the job it moved to; subject: the executor
 
@@ -378,6 +379,74 @@ POOLS = FieldGroup.of(
         selected="stages chosen in this round",
     ),
 )
+ELASTIC = FieldGroup.of(
+    "executors that come, go and fail; of no length on a fixed cluster",
+    fields(
+        I64,
+        None,
+        refers=LOCAL,
+        elastic="1: units come, go or fail, or tasks straggle",
+        dynamic="1: dynamic allocation",
+        unit_size="executors (slots) of a unit, that is a Spark executor: they come, go and fail together",
+        num_units="most units",
+        min_units="fewest units under dynamic allocation",
+        first_units="units at time 0",
+        keeps_outputs="1: outputs of tasks are lost with their unit, and keep it from being removed",
+        max_tasks_logged="capacity of the task log",
+        max_lives_logged="capacity of the log of units",
+        num_lives_logged="rows of the log of units",
+        target_units="units that the driver asks for",
+        add_units="units that the next request adds",
+        num_present="units that are registered",
+        num_starting="units that were requested and are not registered",
+        allocation_begun="1: a stage was submitted or a unit timed out, so that the target may change",
+        next_loss="index into loss_ms",
+        num_losses="length of loss_ms",
+        num_running="tasks that run",
+        lost_units="units lost",
+        lost_tasks="tasks that ran on a lost unit",
+        lost_outputs="finished tasks that run again because their output was lost",
+    ),
+    fields(
+        F64,
+        None,
+        refers=LOCAL,
+        backlog_timeout_ms="time that tasks wait before units are requested",
+        sustained_timeout_ms="time between further requests",
+        idle_timeout_ms="time without a task after which a unit is removed",
+        executor_startup_ms="time from the request of a unit to its registration",
+        loss_rate_ms="losses per ms and unit",
+        replacement_delay_ms="time from a loss to the request of another unit",
+        straggler_share="share of tasks that straggle",
+        straggler_shape="shape of the law of their factors",
+        add_ms="when units are requested next if tasks still wait, infinite: no task waits",
+        held_ms="time that removed and lost units were registered, summed",
+    ),
+    fields(I64, None, ADDRESS, fault_rng="the bit generator's state, faults", fault_next="its next_uint64"),
+    fields(F64, "loss", BUFFER, loss_ms="times at which a unit is lost, ascending"),
+    fields(U8, "unit", refers=LOCAL, unit_state="0: absent, 1: starting, 2: registered"),
+    fields(
+        I32,
+        "unit",
+        refers=LOCAL,
+        unit_busy="executors of it that are in no pool",
+        unit_outputs="outputs of tasks of active jobs on it",
+    ),
+    fields(
+        F64,
+        "unit",
+        refers=LOCAL,
+        unit_since_ms="when it was registered; while it starts, when it will be",
+        unit_free_ms="when a task on it last ended, or it was registered",
+        unit_loss_ms="when it will be lost",
+    ),
+    fields(I32, "elastic stage", refers=LOCAL, stage_missing="finished tasks whose output is lost and not needed"),
+    fields(I64, "elastic stage", refers=LOCAL, stage_output="first entry of output_unit"),
+    fields(I32, "output", refers=LOCAL, output_unit="unit of every output, stage by stage"),
+    fields(I64, "elastic executor", refers=LOCAL, executor_row="row of its task in the task log"),
+    fields(U8, "logged task", BUFFER, task_lost="1: its executor was lost before its end"),
+    fields(F64, "logged life", BUFFER, life_rows="[n] unit, registered and gone in ms, 1: lost, 0: removed"),
+)
 LOGS = FieldGroup.of(
     "logs, of no length while they are off",
     fields(
@@ -393,7 +462,7 @@ LOGS = FieldGroup.of(
 )
 
 CLUSTER = RecordType(
-    "the cluster state", SIZES, ADDRESSES, COUNTERS, ROUND, TABLES, STAGES, JOBS, EXECUTORS, POOLS, LOGS
+    "the cluster state", SIZES, ADDRESSES, COUNTERS, ROUND, TABLES, STAGES, JOBS, EXECUTORS, POOLS, ELASTIC, LOGS
 )
 SCALARS, ARRAYS = CLUSTER.scalars, CLUSTER.arrays
 state_at = CLUSTER.at

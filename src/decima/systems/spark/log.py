@@ -19,6 +19,7 @@ from decima.systems.spark.decision import (
     PARTS,
     STAGE,
 )
+from decima.systems.spark.fields import PRESENT
 
 if TYPE_CHECKING:
     import pandas
@@ -43,6 +44,8 @@ class EpisodeLog:
     start_ms: np.ndarray  # float64 [tasks]
     finish_ms: np.ndarray  # float64 [tasks]
     decisions: np.ndarray  # float64 [decisions, columns], columns of ``DECISION_COLUMNS``, -1 for none
+    lost: np.ndarray | None = None  # bool [tasks], executor lost before the end; None: the cluster does not change
+    lives: np.ndarray | None = None  # float64 [n, 4], registrations of Spark executors: number, begin, end in ms, lost
 
     @classmethod
     def of_state(cls, state: ClusterState) -> EpisodeLog:
@@ -58,10 +61,12 @@ class EpisodeLog:
             start_ms=state.task_start_ms[:count].copy(),
             finish_ms=state.task_finish_ms[:count].copy(),
             decisions=state.logged_decisions.copy(),
+            lost=state.task_lost[:count].astype(bool) if state.elastic else None,
+            lives=_lives(state) if state.elastic else None,
         )
 
     def tasks(self) -> pandas.DataFrame:
-        """Table with one row per task: job, stage, executor, wave, start_s, finish_s."""
+        """Table with one row per task: job, stage, executor, wave, start_s, finish_s; where executors change, lost."""
         import pandas
 
         return pandas.DataFrame(
@@ -73,6 +78,7 @@ class EpisodeLog:
                 "start_s": self.start_ms / 1000.0,
                 "finish_s": self.finish_ms / 1000.0,
             }
+            | ({} if self.lost is None else {"lost": self.lost.astype(int)})
         )
 
     def delays(self) -> pandas.DataFrame:
@@ -112,6 +118,15 @@ class EpisodeLog:
             ]
             for row in self.decisions[:, : len(columns)].tolist()
         ]
+
+
+def _lives(state: ClusterState) -> np.ndarray:
+    """Registrations that have ended, then those that last to the end of the run (end NaN)."""
+    ended = state.life_rows[: 4 * state.num_lives_logged].reshape(-1, 4)
+    present = np.flatnonzero(state.unit_state == PRESENT)
+    blank = np.full(len(present), np.nan)
+    lasting = np.column_stack([present, state.unit_since_ms[present], blank, np.zeros(len(present))])
+    return np.concatenate([ended, lasting])
 
 
 # ---- idle time of the executors of a run, by deliberate slots and otherwise -----------------------------------------

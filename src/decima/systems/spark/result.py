@@ -25,7 +25,7 @@ def outcome_of(state: ClusterState) -> Outcome:
     """Copy arrivals and completions, which objectives score, out of a state that has run."""
     end_ms = state.now_ms if state.truncated else None
     times = state.job_arrival_ms, state.job_finish_ms.copy(), state.tables.workload.ideal_ms
-    return Outcome(*times, end_ms=end_ms, drawn=state.drawn)
+    return Outcome(*times, end_ms=end_ms, drawn=state.drawn, executor_ms=state.executor_ms)
 
 
 def progress_of(state: ClusterState) -> Progress:
@@ -57,6 +57,8 @@ class Result(ShownRun):
     busy_ms: float  # sum of all task durations
     end_ms: float  # completion of the last job, or the time limit that cut the run
     truncated: bool  # the time limit ended the run
+    executor_ms: float  # time that Spark executors were registered, summed
+    losses: dict[str, int]  # units lost, tasks that ran on them, outputs computed again
     log: EpisodeLog | None = field(default=None, repr=False)  # every task and decision, if asked for
 
     @classmethod
@@ -79,6 +81,8 @@ class Result(ShownRun):
             busy_ms=state.busy_ms,
             end_ms=state.now_ms if state.truncated else float(np.max(state.job_finish_ms)),
             truncated=bool(state.truncated),
+            executor_ms=state.executor_ms,
+            losses={"executors": state.lost_units, "tasks": state.lost_tasks, "outputs": state.lost_outputs},
             log=EpisodeLog.of_state(state) if state.log_tasks else None,
         )
 
@@ -109,7 +113,13 @@ class Result(ShownRun):
     def outcome(self) -> Outcome:
         """Arrivals, completions and critical paths of the jobs, which objectives score."""
         end_ms = self.end_ms if self.truncated else None
-        return Outcome(self.workload.arrival_ms, self.completion_ms, self.workload.ideal_ms, end_ms=end_ms)
+        times = self.workload.arrival_ms, self.completion_ms, self.workload.ideal_ms
+        return Outcome(*times, end_ms=end_ms, executor_ms=self.executor_ms)
+
+    @property
+    def executor_hours(self) -> float:
+        """Time that Spark executors were registered, summed, in hours; on a fixed cluster that of the whole run."""
+        return self.executor_ms / 3.6e6
 
     def score(self, objective: str | Objective) -> float:
         """Score this run by an objective; one that was cut as :meth:`decima.core.objectives.Objective.measure` does.
@@ -155,7 +165,8 @@ class Result(ShownRun):
     @property
     def utilization(self) -> float:
         """Share of executor time spent on tasks (of a cut run: launched tasks count whole)."""
-        return self.busy_ms / (self.settings.executors * self.end_ms) if self.end_ms > 0 else 0.0
+        slot_ms = self.settings.executor_cores * self.executor_ms
+        return self.busy_ms / slot_ms if slot_ms > 0 else 0.0
 
     @property
     def num_executors(self) -> int:

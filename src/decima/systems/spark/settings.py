@@ -16,6 +16,16 @@ DURATIONS = ("sampled", "mean")
 EXECUTORS = 50
 MAX_EXECUTORS = 1_000_000
 MAX_CLASSES = 8
+# Settings that make a cluster grow, shrink or fail; and what has an effect only with some of them.
+ELASTIC = ("dynamic", "loss_rate", "loss_times_ms", "straggler_share")
+_LOSSES = ("loss_rate", "loss_times_ms")
+ELASTIC_SWITCHES = {
+    **dict.fromkeys(("min_executors", "initial_executors", "backlog_timeout_ms", "sustained_timeout_ms"), ("dynamic",)),
+    "idle_timeout_ms": ("dynamic",),
+    **dict.fromkeys(("executor_cores", "executor_startup_ms", "shuffle_service"), ("dynamic", *_LOSSES)),
+    "replacement_delay_ms": _LOSSES,
+    "straggler_shape": ("straggler_share",),
+}
 
 
 class ExecutorClass(NamedTuple):
@@ -120,6 +130,23 @@ class Settings:
     # Without any the executors are alike and fit everything.
     classes: tuple = ()
 
+    # ---- clusters that grow, shrink and fail, all off (docs/capacity.md) --------------------------------------------
+    # Task slots of a Spark executor, which come, go and fail together; counts of Spark executors below are of these.
+    executor_cores: int = 1
+    dynamic: bool = False  # dynamic allocation; `executors` are then the most task slots (`.rules.allocation`)
+    min_executors: int = 0  # fewest Spark executors
+    initial_executors: int | None = None  # Spark executors at time 0; None: the fewest
+    backlog_timeout_ms: float = 1000.0  # tasks have waited so long when the first executors are requested
+    sustained_timeout_ms: float | None = None  # and so long for each later request; None: as long
+    idle_timeout_ms: float = 60_000.0  # a Spark executor without a task for so long is removed
+    executor_startup_ms: float = 2000.0  # from the request of a Spark executor to its registration
+    shuffle_service: bool = False  # outputs outlive their executor
+    loss_rate: float = 0.0  # losses per hour and Spark executor (`.rules.faults`)
+    loss_times_ms: tuple[float, ...] = ()  # times at which a Spark executor, drawn by chance, is lost
+    replacement_delay_ms: float = 0.0  # from the loss of a Spark executor to the request of another one
+    straggler_share: float = 0.0  # share of tasks that take longer by a factor from Pareto's law
+    straggler_shape: float = 2.0  # shape of that law; the smaller, the heavier its tail
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", check_classes(self.classes))
         if self.classes:
@@ -149,11 +176,49 @@ class Settings:
             value = getattr(self, field.name)
             if isinstance(field.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ConfigError(f"{field.name} must be True or False, got {value!r}")
+        self._check_elastic()
         self._check_pairs()
+
+    def _check_elastic(self) -> None:
+        """Raise ConfigError where the values of a cluster that grows, shrinks or fails are out of range."""
+        object.__setattr__(self, "loss_times_ms", tuple(self.loss_times_ms))
+        above = ("backlog_timeout_ms", "sustained_timeout_ms", "straggler_shape")
+        least = ("idle_timeout_ms", "executor_startup_ms", "loss_rate", "replacement_delay_ms")
+        for name in (*above, *least):
+            value = getattr(self, name)
+            if value is None and name == "sustained_timeout_ms":
+                continue
+            if not (is_number(value) and 0.0 <= value <= LARGEST_MS) or (name in above and value == 0.0):
+                raise ConfigError(f"{name} must be a number {'above' if name in above else 'from'} 0, got {value!r}")
+        if not (is_number(self.straggler_share) and 0.0 <= self.straggler_share <= 1.0):
+            raise ConfigError(f"straggler_share must be a number from 0 to 1, got {self.straggler_share!r}")
+        if not all(is_number(time_ms) and 0.0 <= time_ms <= LARGEST_MS for time_ms in self.loss_times_ms):
+            raise ConfigError(f"loss_times_ms must be times in ms of at least 0, got {self.loss_times_ms!r:.80}")
+        if not is_whole(self.executor_cores) or self.executor_cores < 1 or self.executors % self.executor_cores:
+            raise ConfigError(
+                f"executor_cores is {self.executor_cores!r}; expected a whole number of at least 1 that divides the "
+                f"{self.executors} executors (task slots)"
+            )
+        for name in ("min_executors", "initial_executors"):
+            value = getattr(self, name)
+            if value is not None and not (is_whole(value) and 0 <= value <= self.most_executors):
+                raise ConfigError(f"{name} must be a whole number from 0 to {self.most_executors}, got {value!r}")
+        if self.first_executors < self.min_executors:
+            raise ConfigError(f"initial_executors is {self.initial_executors}, below min_executors")
+        if not self.elastic:
+            return
+        wrongs = {"classes of executors": self.classes, "reoffer off": not self.reoffer, "job_bound": self.job_bound}
+        for what, wrong in wrongs.items():
+            if wrong:
+                raise ConfigError(f"executors that come, go or fail are not simulated with {what}")
 
     def _check_pairs(self) -> None:
         """Raise ConfigError where a value has no effect, or two do not go together."""
         plain = type(self)
+        for name, switch in ELASTIC_SWITCHES.items():
+            value = getattr(self, name)
+            if not any(getattr(self, each) for each in switch) and value != getattr(plain, name):
+                raise ConfigError(f"{name} is {value!r} but has no effect without {' or '.join(switch)}")
         for name, switch, harmless in (
             ("moving_delay_ms", "startup", (0.0, plain.moving_delay_ms)),
             ("warmup_delay_ms", "startup", (0.0, plain.warmup_delay_ms)),
@@ -216,6 +281,29 @@ class Settings:
         return settings
 
     @property
+    def elastic(self) -> bool:
+        """Whether the cluster grows, shrinks or fails."""
+        return bool(self.dynamic or self.loss_rate or self.loss_times_ms or self.straggler_share)
+
+    def require_fixed(self, what: str) -> None:
+        """Raise ConfigError that names what is done on clusters of a fixed size only."""
+        if self.elastic:
+            on = next(name for name in ELASTIC if getattr(self, name))
+            raise ConfigError(f"{what} is for clusters whose executors neither come, go nor fail; leave {on} out")
+
+    @property
+    def most_executors(self) -> int:
+        """Most Spark executors, of :attr:`executor_cores` slots each."""
+        return self.executors // self.executor_cores
+
+    @property
+    def first_executors(self) -> int:
+        """Spark executors at time 0."""
+        if not self.dynamic:
+            return self.most_executors
+        return self.min_executors if self.initial_executors is None else self.initial_executors
+
+    @property
     def draws(self) -> bool:
         """Whether task durations are drawn."""
         return self.durations == "sampled"
@@ -224,7 +312,8 @@ class Settings:
     def label(self) -> str:
         """For titles."""
         classes = f" in {len(self.classes)} classes" if len(self.classes) > 1 else ""
-        return f"{self.executors} executors{classes}, mode {self.mode}"
+        most = "up to " if self.dynamic else ""
+        return f"{most}{self.executors} executors{classes}, mode {self.mode}"
 
     def replace(self, **changes) -> "Settings":
         """A copy with some fields changed; other classes bring their executors."""
@@ -233,11 +322,10 @@ class Settings:
         return replace(self, **changes)
 
     def as_dict(self) -> dict:
-        """Fields by name, for cards and result files; without classes if there are none."""
-        values = asdict(self)
-        if not self.classes:
-            del values["classes"]
-        return values
+        """Fields by name, for cards and result files; without those of parts that the cluster does not have."""
+        left = () if self.classes else ("classes",)
+        left += () if self.elastic else tuple(ELASTIC_SWITCHES) + ELASTIC
+        return {name: value for name, value in asdict(self).items() if name not in left}
 
 
 def settings_from(

@@ -14,7 +14,7 @@ from decima.core.random import generator_addresses
 from decima.core.record import Record
 from decima.systems.spark import engine
 from decima.systems.spark.decision import CLASS, DEFAULTS, NUM_COLUMNS, NUM_PARTS, parts_of
-from decima.systems.spark.fields import CLUSTER
+from decima.systems.spark.fields import CLUSTER, PRESENT
 from decima.systems.spark.rules import delays
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.tables import WorkloadTables
@@ -62,6 +62,11 @@ class ClusterState(Record):
     ) -> None:
         executors = int(settings.executors)
         classes = tables.extents["class"]
+        elastic = settings.elastic
+        loses = bool(settings.loss_rate or settings.loss_times_ms)
+        keeps = not settings.shuffle_service and (settings.dynamic or loses)
+        units = settings.most_executors if elastic else 0
+        tasks = tables.num_tasks + (2 * executors if elastic else 0)  # tasks that run again make it grow
         extents = {
             "executor": executors,
             "job list": tables.num_jobs,
@@ -74,7 +79,13 @@ class ClusterState(Record):
             "stage class": tables.num_stages * classes if classes > 1 else 0,
             "job class": tables.num_jobs * classes if classes > 1 else 0,
             "part": NUM_PARTS,
-            "logged task": tables.num_tasks if log_tasks else 0,
+            "logged task": tasks if log_tasks else 0,
+            "loss": len(settings.loss_times_ms),
+            "unit": units,
+            "elastic executor": executors if elastic else 0,
+            "elastic stage": tables.num_stages if keeps else 0,
+            "output": tables.num_tasks if keeps else 0,
+            "logged life": 4 * (units + FIRST_DECISIONS) if log_tasks and elastic else 0,
             "logged decision x column": FIRST_DECISIONS * NUM_COLUMNS if log_decisions else 0,
         }
         super().__init__(CLUSTER, tables.extents | extents)
@@ -82,8 +93,10 @@ class ClusterState(Record):
         self.settings = settings
         self.policy: object | None = None
         self.attached: dict[str, Record] = {}
-        self._generators: tuple[np.random.Generator, np.random.Generator] | None = None
+        self._generators: tuple[np.random.Generator, ...] | None = None
         self._bind_tables()
+        if settings.loss_times_ms:
+            self.loss_ms[:] = sorted(settings.loss_times_ms)
         self.configure(
             num_jobs=tables.num_jobs,
             num_stages=tables.num_stages,
@@ -105,6 +118,27 @@ class ClusterState(Record):
             log_decisions=log_decisions,
             moving_delay_ms=settings.moving_delay_ms if settings.startup else 0.0,
             time_limit_ms=settings.time_limit_ms if settings.time_limit_applies else np.inf,
+        )
+        if not elastic:
+            return
+        sustained_ms = settings.sustained_timeout_ms
+        self.configure(
+            elastic=True,
+            dynamic=settings.dynamic,
+            unit_size=settings.executor_cores,
+            num_units=units,
+            min_units=settings.min_executors,
+            first_units=settings.first_executors,
+            keeps_outputs=keeps,
+            num_losses=len(settings.loss_times_ms),
+            backlog_timeout_ms=settings.backlog_timeout_ms,
+            sustained_timeout_ms=settings.backlog_timeout_ms if sustained_ms is None else sustained_ms,
+            idle_timeout_ms=settings.idle_timeout_ms,
+            executor_startup_ms=settings.executor_startup_ms,
+            loss_rate_ms=settings.loss_rate / 3.6e6,
+            replacement_delay_ms=settings.replacement_delay_ms,
+            straggler_share=settings.straggler_share,
+            straggler_shape=settings.straggler_shape,
         )
 
     def _bind_tables(self) -> None:
@@ -149,12 +183,23 @@ class ClusterState(Record):
         """
         for record in (self, *self.attached.values()):
             record.restart()
-        self._use(rng, policy_rng)
-        self.put(decide_fn=decide_fn, max_decisions_logged=len(self.decision_rows) // NUM_COLUMNS)
+        self._use(rng, policy_rng, *((fault_generator(rng),) if self.elastic else ()))
+        self.put(decide_fn=decide_fn, **self._capacities())
         engine.reset(self.address)
 
-    def _use(self, rng: np.random.Generator, policy_rng: np.random.Generator) -> None:
-        self._generators = (rng, policy_rng)  # their memory must outlive the run
+    def _capacities(self) -> dict[str, int]:
+        """Rows that the logs have room for."""
+        return {
+            "max_decisions_logged": len(self.decision_rows) // NUM_COLUMNS,
+            "max_tasks_logged": len(self.task_lost),
+            "max_lives_logged": len(self.life_rows) // 4,
+        }
+
+    def _use(self, rng: np.random.Generator, policy_rng: np.random.Generator, *faults: np.random.Generator) -> None:
+        self._generators = (rng, policy_rng, *faults)  # their memory must outlive the run
+        if faults:
+            fault_rng, fault_next = generator_addresses(*faults)
+            self.put(fault_rng=fault_rng, fault_next=fault_next)
         duration_rng, duration_next = generator_addresses(rng)
         policy, policy_next = generator_addresses(policy_rng)
         self.put(
@@ -244,8 +289,12 @@ class ClusterState(Record):
                 check_stop()
                 continue
             if code == engine.LOG_FULL:
-                self.resize(**{"logged decision x column": 2 * len(self.decision_rows)})
-                self.put(max_decisions_logged=len(self.decision_rows) // NUM_COLUMNS)
+                if self.num_source > 0:
+                    more = {"logged decision x column": self.decision_rows}
+                else:
+                    more = {"logged task": self.task_lost, "logged life": self.life_rows}
+                self.resize(**{name: 2 * len(rows) for name, rows in more.items()})
+                self.put(**self._capacities())
                 continue
             if code == engine.INVALID:
                 raise InvalidDecisionError(self.describe_invalid())
@@ -271,6 +320,15 @@ class ClusterState(Record):
         parts = (stage, limit, *options)
         self.action[:] = (*parts, *DEFAULTS[len(parts) :])
         self.put(has_action=1)
+
+    @property
+    def executor_ms(self) -> float:
+        """Time for which Spark executors were registered, summed, up to the last completion or the limit."""
+        end_ms = self.now_ms if self.truncated else float(np.max(self.job_finish_ms))
+        if not self.elastic:
+            return self.num_executors * end_ms
+        present = self.unit_state == PRESENT
+        return self.held_ms + float((end_ms - self.unit_since_ms[present]).sum())
 
     @property
     def logged_decisions(self) -> np.ndarray:
@@ -314,8 +372,17 @@ class ClusterState(Record):
         )
 
 
+def fault_generator(rng: np.random.Generator) -> np.random.Generator:
+    """Generator of faults that belongs to a generator of durations, independent of it.
+
+    It depends on the seed only, not on what was drawn.
+    """
+    seed = rng.bit_generator.seed_seq
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1)))
+
+
 def _alike(mine: tuple, theirs: tuple) -> bool:
-    """Whether a pair of generators can take over the states of another."""
-    kinds = [[type(rng.bit_generator) for rng in pair] for pair in (mine, theirs)]
+    """Whether generators can take over the states of others."""
+    kinds = [[type(rng.bit_generator) for rng in group] for group in (mine, theirs)]
     apart = not {id(rng) for rng in mine} & {id(rng) for rng in theirs}
     return apart and kinds[0] == kinds[1] and (mine[0] is mine[1]) == (theirs[0] is theirs[1])

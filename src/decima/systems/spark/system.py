@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from decima.core.objectives import Objective, Outcome, list_objectives
+from decima.core.objectives import Objective, Outcome, list_objectives, objective_at_end, register_objective
 from decima.core.system import register_system
 from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.result import Result, outcome_of
@@ -104,4 +104,10 @@ class SparkCluster:
         return list(list_objectives())
 
 
+def _executor_hours(outcome: Outcome) -> float:
+    """Hours that Spark executors were registered; NaN where nobody counted them."""
+    return float("nan") if outcome.executor_ms is None else outcome.executor_ms / 3.6e6
+
+
+register_objective(objective_at_end("executor_hours", "executor hours", "h", _executor_hours))
 SPARK_CLUSTER = register_system(SparkCluster())

@@ -157,6 +157,7 @@ class Lookahead:
 
     def _start(self, state: ClusterState) -> None:
         """Begin a run with the rule as it is."""
+        state.settings.require_fixed("scheduler lookahead")
         self._state = state
         streaming = bool(np.any(state.job_arrival_ms > 0.0))
         form = form_for(self.base, streaming)

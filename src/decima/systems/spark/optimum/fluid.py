@@ -52,6 +52,7 @@ def fluid_estimate(workload: Workload, settings: Settings, *, exchanges: int = E
         raise ConfigError(
             "no fluid estimate for several classes of executors, or for runs that are cut by a time limit"
         )
+    settings.require_fixed("the fluid estimate")
     settings = settings.replace(durations="mean")
     measured: dict[int, Malleable] = {}
     for job in workload.jobs:

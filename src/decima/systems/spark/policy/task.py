@@ -130,7 +130,9 @@ class Task:
     @cached_property
     def cluster(self) -> Settings:
         """Settings of the simulated cluster without a time limit."""
-        return Settings.of_mode(self.mode, executors=self.executors, **self.settings)
+        cluster = Settings.of_mode(self.mode, executors=self.executors, **self.settings)
+        cluster.require_fixed("training")
+        return cluster
 
     @property
     def metric(self) -> str:

@@ -113,6 +113,29 @@ def fulfil_one(state, source, executor):
 
 
 @njit
+def drop_promise(state, source):
+    """Forget the last promise of a stage's executors if more are promised than are left.
+
+    There is one class of executors.
+    """
+    promised = 0
+    record = state.commit_head[source]
+    while record != NONE:
+        promised += state.commit_count[record]
+        record = state.commit_next[record]
+    if promised <= state.stage_executors[source]:
+        return
+    record = state.commit_tail[source]
+    stage = state.commit_stage[record]
+    state.commit_count[record] -= 1
+    if state.commit_count[record] == 0:
+        _remove_commit(state, source, record)
+    if stage != NONE:
+        _count_commitment(state, source, stage, -1)
+        update_saturation(state, stage)
+
+
+@njit
 def drop_commitments(state, job):
     """Forget promises of other sources to a job that has finished."""
     if state.job_commit[job] == 0:

@@ -40,3 +40,17 @@ def launch_duration(state, stage, situation):
     raw = next_raw(state.duration_next, state.duration_rng)
     index = draw_below(raw, state.list_length[chosen])
     return state.values_ms[state.list_offset[chosen] + index] + state.list_add_ms[chosen]
+
+
+@njit
+def straggle(state, duration):
+    """Duration in ms of a task that may straggle.
+
+    With probability ``straggler_share`` it is multiplied by a factor of at least 1 from Pareto's law.
+    """
+    if state.straggler_share == 0.0:
+        return duration
+    if draw_uniform(next_raw(state.fault_next, state.fault_rng)) >= state.straggler_share:
+        return duration
+    left = 1.0 - draw_uniform(next_raw(state.fault_next, state.fault_rng))
+    return duration * left ** (-1.0 / state.straggler_shape)

@@ -5,7 +5,7 @@ from numba import njit
 from decima.core.heap import heap_push
 from decima.systems.spark.fields import MOVE, NONE, TASK
 from decima.systems.spark.rules.classes import count_unexhausted, fits_class, keep_of_class, no_stage_left, of_class
-from decima.systems.spark.rules.durations import FIRST, FRESH, REST, launch_duration
+from decima.systems.spark.rules.durations import FIRST, FRESH, REST, launch_duration, straggle
 from decima.systems.spark.rules.frontier import first_frontier_stage, remove_runnable, show_classes, update_saturation
 from decima.systems.spark.rules.pools import (
     detach,
@@ -46,6 +46,12 @@ def _exhaust(state, stage):
 def take_task(state, stage, executor, situation):
     """Count the next task of the stage as launched and return its finish time."""
     duration = launch_duration(state, stage, situation)
+    if state.elastic:
+        duration = straggle(state, duration)
+        state.num_running += 1
+        state.executor_row[executor] = state.num_tasks_logged
+        if state.log_tasks:
+            state.task_lost[state.num_tasks_logged] = 0
     state.busy_ms += duration
     state.executor_start_ms[executor] = state.now_ms
     if state.log_tasks:

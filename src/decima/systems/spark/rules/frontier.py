@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from decima.systems.spark.fields import ACTIVE, NONE
+from decima.systems.spark.fields import ACTIVE, NONE, WITHHELD
 from decima.systems.spark.rules.classes import count_runnable_open, file_open
 
 
@@ -47,6 +47,8 @@ def update_frontier(state, stage):
         and not state.stage_selected[stage]
     )
     if state.runnable_only and state.stage_unfinished_parents[stage] > 0:
+        member = False
+    if state.elastic and state.stage_slot[stage] == WITHHELD:  # whose parents may lose outputs
         member = False
     if state.num_classes > 1:
         member = file_open(state, stage, member)

@@ -38,6 +38,13 @@ def mark_all_pools(state):
 
 
 @njit
+def _count_busy(state, executor, change):
+    """Keep the number of executors of a unit that are in no pool."""
+    if state.elastic:
+        state.unit_busy[executor // state.unit_size] += change
+
+
+@njit
 def _count_open(state, pool, executor, change):
     """Keep the counters of members that are not reserved."""
     state.pool_open[pool] += change
@@ -57,6 +64,17 @@ def reserve_executor(state, executor):
 
 
 @njit
+def free_reserved(state, pool):
+    """Let every member of a pool be offered."""
+    executor = state.pool_head[pool]
+    while executor != NONE:
+        if state.executor_reserved[executor]:
+            state.executor_reserved[executor] = 0
+            _count_open(state, pool, executor, 1)
+        executor = state.pool_next[executor]
+
+
+@njit
 def _pool_append(state, pool, executor):
     if state.executor_pool[executor] == pool:
         return
@@ -70,6 +88,7 @@ def _pool_append(state, pool, executor):
         state.pool_next[tail] = executor
     state.pool_tail[position] = executor
     state.pool_size[pool] += 1
+    _count_busy(state, executor, -1)
     _count_open(state, pool, executor, 1)
     state.executor_pool[executor] = pool
 
@@ -93,6 +112,7 @@ def pool_remove(state, executor):
         state.pool_prev[after] = before
     state.executor_pool[executor] = NONE
     state.pool_size[pool] -= 1
+    _count_busy(state, executor, 1)
     if state.executor_reserved[executor]:
         state.executor_reserved[executor] = 0
     else:

@@ -99,6 +99,7 @@ def end_first_slot(state):
     """End the earliest slot; returns its stage, which may be chosen again."""
     stage = _pop_timer(state)
     state.stage_slot[stage] = OVER
-    add_runnable(state, stage)
+    if state.stage_unfinished_parents[stage] == 0:  # else they have lost outputs
+        add_runnable(state, stage)
     update_frontier(state, stage)
     return stage
