@@ -135,6 +135,7 @@ test-bounds: env
 FIRST_SEED := $(or $(DECIMA_FIRST_SEED),$(shell date +%s))
 reliability: export DECIMA_FIRST_SEED = $(FIRST_SEED)
 reliability: export DECIMA_RANDOM_RUNS ?= 10000
+reliability: export DECIMA_ELASTIC_RUNS ?= 10000
 reliability: export DECIMA_GUARDED_RUNS ?= 1000
 reliability: export DECIMA_BRUTE_FORCE ?= 2000
 reliability: export DECIMA_KILLS ?= 50

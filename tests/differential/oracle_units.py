@@ -130,6 +130,8 @@ class OracleUnits(OracleSimulator):
     # ---- events
 
     def unit_event_first(self):
+        if len(self.completion_order) == len(self.all_jobs):
+            return False
         self.settle()
         due = [unit.due_ms for unit in self.units if unit.due_ms is not None]
         if self.now_ms < self.add_ms < math.inf and self.target < len(self.units):
@@ -140,8 +142,7 @@ class OracleUnits(OracleSimulator):
         time_ms = min(due, default=math.inf)
         others = [self.heap[0][0]] if self.heap else []
         others += [min(self.slots)[0]] if self.slots else []
-        over = len(self.completion_order) == len(self.all_jobs)
-        if over or time_ms == math.inf or min(others, default=math.inf) <= time_ms:
+        if time_ms == math.inf or min(others, default=math.inf) <= time_ms:
             return False
         if not others and not coming:
             return False

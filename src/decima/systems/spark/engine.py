@@ -537,9 +537,11 @@ def _go_on(state, executor, stage):
 @njit
 def _unit_event_first(state):
     """Handle units that come, go or fail before any other event; False if there are none."""
+    if state.num_done == state.num_jobs:
+        return False
     settle_units(state)
     time = next_unit_ms(state)
-    if state.num_done == state.num_jobs or time == np.inf:
+    if time == np.inf:
         return False
     if state.heap_size > 0 and state.heap_ms[0] <= time:
         return False
