@@ -139,7 +139,8 @@ def random_units(rng, settings):
     if loses:
         times = [0.0, 1000.0, 2000.0, *rng.uniform(0, 9e3, 3)]
         values["loss_times_ms"] = tuple(rng.choice(times, rng.integers(0, 4)).tolist())
-        values["loss_rate"] = float(rng.choice([0.0, 100.0, 600.0]) if values["loss_times_ms"] else 300.0)
+        # Where executors live shorter than jobs, no job ends: all its outputs have to be there at once.
+        values["loss_rate"] = float(rng.choice([0.0, 20.0, 60.0]) if values["loss_times_ms"] else 60.0)
         values["replacement_delay_ms"] = float(rng.choice([0.0, 1500.0]))
     if rng.random() < 0.3:
         values |= {"straggler_share": float(rng.choice([0.1, 1.0])), "straggler_shape": float(rng.choice([1.1, 3.0]))}

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
+from decima.evaluation.comparison import compare
 from decima.evaluation.run import simulate
 from decima.systems.spark.loop import new_state, offers, spawn_generators
+from decima.systems.spark.result import EXECUTOR_HOURS
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Job, Workload
@@ -110,7 +112,9 @@ def test_executor_hours():
     values = HAND | {"dynamic": True, "min_executors": 1, "initial_executors": 3, "idle_timeout_ms": 3000.0}
     result = simulate(jobs, "fifo", cluster=Settings(executors=4, **values))
     assert result.executor_hours == pytest.approx((21.0 + 3.0 + 3.0) / 3600.0)
-    assert result.score("executor_hours") == result.executor_hours
+    assert result.score(EXECUTOR_HOURS) == result.executor_hours
+    compared = compare(["fifo", "fair"], jobs, cluster=result.settings, metric="executor_hours")
+    assert compared.scores["executor_hours_h"].tolist() == [result.executor_hours] * 2
     assert result.utilization == pytest.approx(2.0 / 27.0)
     fixed = simulate(jobs, "fifo", executors=4)
     assert fixed.executor_hours == pytest.approx(4.0 * fixed.makespan_s / 3600.0)
@@ -218,7 +222,7 @@ def test_counts_and_places_hold_at_every_decision():
 def test_a_copy_of_a_run_goes_on_alike():
     rng = np.random.default_rng(5)
     workload = random_workload(rng, max_jobs=5, max_tasks=9)
-    cluster = Settings(executors=6, executor_cores=2, dynamic=True, loss_rate=900.0, straggler_share=0.3)
+    cluster = Settings(executors=6, executor_cores=2, dynamic=True, loss_rate=200.0, straggler_share=0.3)
     state = new_state(workload, cluster, log_tasks=True)
     state.start(*spawn_generators(1))
     for _ in islice(offers(state), 6):

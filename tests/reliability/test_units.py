@@ -44,7 +44,7 @@ def good(tmp_path_factory):
     values = {"executor_cores": 2, "dynamic": True, "initial_executors": 4, "idle_timeout_ms": 1500.0}
     files = _files(tmp_path_factory.mktemp("good"))
     decima.workload.save(workload, files[0])
-    _library(workload, Settings(executors=8, **values, loss_rate=400.0), make_scheduler("fair"), 4, files)
+    _library(workload, Settings(executors=8, **values, loss_rate=100.0), make_scheduler("fair"), 4, files)
     run = read_run(*files)
     assert violations(run) == []
     assert min(run.result["losses"].values()) > 0

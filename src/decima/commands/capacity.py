@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +17,7 @@ from decima.commands.shared.compilation import watch_compilation
 from decima.commands.shared.outputs import check_output, output_path, write_json, wrote
 from decima.core.errors import ConfigError
 from decima.core.extras import require
-from decima.core.grammar import read_value
+from decima.core.grammar import changed_texts, read_fields, read_value
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from decima.connect.eventlog.recordings import LogRecordings
     from decima.systems.spark.capacity import Plan
 
+# Settings that options of their own have, and those that matter where executors are lost from a cluster of one size.
+WITH_OPTION = ("min_executors", "executor_cores")
+LOSS_CHANGES = ("executor_startup_ms", "shuffle_service", "replacement_delay_ms")
 SIZES = 40  # that are simulated unless others are asked for
 ROWS = 12  # of the table on the terminal, per scheduler and load
 _LIMITS = {
@@ -37,8 +42,12 @@ _LIMITS = {
 
 def capacity(
     logs: Annotated[
-        list[Path],
-        typer.Argument(metavar="LOG", help="Event logs: files, eventlog_v2_ folders, or folders of these."),
+        list[str],
+        typer.Argument(
+            metavar="LOG",
+            help="Event logs: files, eventlog_v2_ folders, folders of these, or http://HOST:18080/APPLICATION of a "
+            "history server, which is listed without an application.",
+        ),
     ],
     executors: Annotated[
         str | None,
@@ -68,6 +77,21 @@ def capacity(
             help="Price of an executor hour; or a type of VM of a list (families:m5.2xlarge, my.csv:large).",
         ),
     ] = None,
+    dynamic: Annotated[
+        str | None,
+        typer.Option(metavar="MIN-MAX", help="Simulate dynamic allocation between so many executors, too."),
+    ] = None,
+    lose: Annotated[
+        float, typer.Option(metavar="RATE", min=0.0, help="Executors that are lost, per executor and hour.")
+    ] = 0.0,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="settings.KEY=VALUE",
+            help="Change a setting of dynamic allocation or losses (settings.idle_timeout_ms=5000); may be repeated.",
+        ),
+    ] = None,
     data: Annotated[str, typer.Option(metavar="xX", help="Factor on the input, such as x2.")] = "x1",
     unit: Annotated[
         str,
@@ -91,10 +115,12 @@ def capacity(
     threads: options.Threads = None,
 ) -> None:
     """Simulate the jobs of event logs on clusters of many sizes: time, cost, limits."""
+    from decima.connect.eventlog.history import is_server, local_logs
     from decima.systems.spark import capacity as model
+    from decima.systems.spark.settings import ELASTIC_SWITCHES, Settings
 
     watch_compilation()
-    files = tuple(logs)
+    files = tuple(Path(log) for log in logs if not is_server(log))
     check_output(out, ".json", inputs=files)
     check_output(page, ".html", inputs=files)
     check_output(emit, inputs=files)
@@ -104,12 +130,18 @@ def capacity(
     loads = read_value(load, tuple[float, ...], "--load")
     times = read_value(data.removeprefix("x"), float, "--data")
     sizes = None if executors is None else read_sizes(executors)
+    bounds = None if dynamic is None else read_bounds(dynamic)
+    texts = changed_texts(changes, "settings")["settings"]
+    switched = read_fields(texts, Settings, "--set settings.")
+    if refused := [name for name in switched if name not in ELASTIC_SWITCHES or name in WITH_OPTION]:
+        raise ConfigError(f"--set settings.{refused[0]}: expected a setting of dynamic allocation or of losses")
     if budget is not None and price is None:
         raise ConfigError("--budget bounds the cost; expected --price with it")
     from decima.connect.eventlog.recordings import read_recordings
 
     with options.opened(scheduler or ["fifo", "fair"]) as schedulers:
-        applications, _, _ = read_applications(logs)
+        with local_logs(logs) as paths:
+            applications, _, _ = read_applications(paths)
         recorded = read_recordings(applications, unit=unit, data=times, hosts=hosts)
         cores = cores or recorded.cores
         if recorded.unit == "application":
@@ -118,16 +150,23 @@ def capacity(
             if scheduler is None:
                 schedulers = {"fifo": schedulers["fifo"]}
         sizes = sizes or default_sizes(max(recorded.sizes) / cores)
-        plan = model.Plan(sizes, cores, loads, draws)
+        plan = model.Plan(sizes, cores, loads, draws, lose=lose)
+        of_losses = {name: value for name, value in switched.items() if lose and name in LOSS_CHANGES}
+        fixed = replace(plan, changes=switched if bounds is None else of_losses)
         hourly = None if price is None else read_price(price, cores)
-        swept = model.sweep(recorded.recordings, schedulers, plan, price=hourly, threads=threads, progress="capacity")
-        report = _Report(applications, recorded, plan, times, swept)
+        run = partial(model.sweep, recorded.recordings, schedulers, price=hourly, threads=threads)
+        swept = run(fixed, progress="capacity")
+        grown = None
+        if bounds is not None:
+            ranged = replace(plan, executors=bounds[1:], dynamic=bounds[0], changes=switched)
+            grown = run(ranged, progress="dynamic allocation")
+        report = _Report(applications, recorded, plan, times, swept, bounds, grown)
         report.choose(wanted, budget)
         report.explain(schedulers)
     chosen = report.chosen
     texts = {
         page: "" if page is None else report.page(),
-        emit: model.spark_options(int(chosen.executors), cores, float(chosen.utilization)),
+        emit: model.spark_options(int(chosen.executors), cores, float(chosen.utilization), bounds),
     }
     if out is not None:
         write_json(out, report.document())
@@ -155,6 +194,20 @@ def read_sizes(text: str) -> tuple[int, ...]:
             raise ConfigError(f"--executors is {text!r}; expected sizes from 1 on, such as 1-40 or 2+4+8")
         sizes |= set(range(low, high + 1))
     return tuple(sorted(sizes))
+
+
+def read_bounds(text: str) -> tuple[int, int]:
+    """Fewest and most executors of ``MIN-MAX``.
+
+    Raises:
+        ConfigError: The text is not of that form.
+    """
+    first, dash, last = text.partition("-")
+    if dash:
+        least, most = read_value(first, int, "--dynamic"), read_value(last, int, "--dynamic")
+        if 0 <= least <= most and most >= 1:
+            return least, most
+    raise ConfigError(f"--dynamic is {text!r}; expected the fewest and the most executors, such as 1-40")
 
 
 def default_sizes(recorded: float) -> tuple[int, ...]:
@@ -208,6 +261,8 @@ class _Report:
         plan: Plan,
         data: float,
         draws: pandas.DataFrame,
+        bounds: tuple[int, int] | None,
+        grown: pandas.DataFrame | None,
     ) -> None:
         from decima.connect.eventlog.prediction import REFERENCE_PERCENT, cross_errors
         from decima.systems.spark.capacity import summarize
@@ -221,6 +276,7 @@ class _Report:
         self.points["extrapolated"] = (slots < min(recorded.sizes)) | (slots > max(recorded.sizes)) | (data != 1.0)
         errors = [error.query[0] for error in self.errors.values()] or [REFERENCE_PERCENT]
         self.points["error_percent"] = float(sum(errors) / len(errors))
+        self.bounds, self.dynamic = bounds, None if grown is None else summarize(grown)
         self.highest = self.points[self.points.load == max(plan.loads)]
 
     def choose(self, target: Any, budget: float | None) -> None:
@@ -260,6 +316,10 @@ class _Report:
         """Sentences about what the predictions take for granted."""
         sizes = ", ".join(map(str, self.recorded.sizes))
         lines = []
+        if self.plan.lose:
+            lines.append(
+                f"Every executor is lost {self.plan.lose:g} times an hour on average and replaced; its tasks run again."
+            )
         if len(self.recorded.sizes) == 1:
             lines.append(f"The logs have one size, {sizes} slots: how tasks behave at other sizes is assumed.")
         shared = any(recording.contention.any() for recording in self.recorded.recordings)
@@ -315,6 +375,7 @@ class _Report:
                 "  " + "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
                 for cells in table
             ]
+        lines += self.dynamic_lines()
         change = 100.0 * (self.replayed_s / self.real_s - 1.0) if self.real_s else 0.0
         lines.append(
             f"recorded {self.real_s:.1f} s on {', '.join(map(str, self.recorded.sizes))} slots, simulated there "
@@ -327,6 +388,22 @@ class _Report:
             f"knee: {count(int(self.knee.executors), 'executor')} with {self.knee.scheduler}; beyond it: "
             f"{_LIMITS[self.limit]}; critical path with the driver {self.floors[self.measure]:.1f} s"
         )
+        return lines
+
+    def dynamic_lines(self) -> list[str]:
+        """Dynamic allocation, a line per scheduler and load, beside the chosen fixed size."""
+        if self.dynamic is None:
+            return []
+        name, lines = self.measure, []
+        for row in self.dynamic.itertuples():
+            fixed = self.points[(self.points.scheduler == row.scheduler) & (self.points.load == row.load)]
+            fixed = fixed[fixed.executors == self.chosen.executors].iloc[0]
+            cost = "" if math.isnan(row.cost) else f", cost {row.cost:.4g}"
+            lines.append(
+                f"dynamic allocation, {self.bounds[0]} to {count(self.bounds[1], 'executor')}, {row.scheduler}, load "
+                f"{row.load:g}: {name[:-2]} {getattr(row, name):.1f} s, {row.executor_hours:.3g} executor hours{cost}; "
+                f"{count(int(fixed.executors), 'fixed executor')}: {fixed[name]:.1f} s, {fixed.executor_hours:.3g}"
+            )
         return lines
 
     def sentence(self) -> str:
@@ -394,7 +471,13 @@ class _Report:
             "limit": self.limit,
             "jobs": self._jobs().to_dict("records"),
             "points": self.points.to_dict("records"),
+            "losses_per_hour": self.plan.lose,
+            "dynamic": [] if self.dynamic is None else self._ranged().to_dict("records"),
         }
+
+    def _ranged(self) -> pandas.DataFrame:
+        """Points with dynamic allocation, which have fewest executors, too."""
+        return self.dynamic.assign(min_executors=self.bounds[0])
 
     def page(self) -> str:
         """The page."""
@@ -414,6 +497,10 @@ class _Report:
         names = ["scheduler", "load", "executors", "extrapolated", "error_percent"]
         values = ["run_s", "run_s_low", "run_s_high", "mean_s", "p50_s", "p95_s", "executor_hours", "cost"]
         table = self.points[[*names, *values, "utilization"]]
+        ranged = []
+        if self.dynamic is not None:
+            columns = ["scheduler", "load", "min_executors", "executors", *values, "utilization"]
+            ranged = [("Dynamic allocation", [*(f"{line}." for line in self.dynamic_lines()), self._ranged()[columns]])]
         charts = [plots.schedule(run, label) for label, run in self.runs.items()]
         return plots.page(
             "Capacity from event logs",
@@ -423,6 +510,7 @@ class _Report:
                 ("Cost", [plots.cost_curve(self.points, measure=measure).figure]),
                 ("What the time is made of", [plots.part_bars(self.parts).figure, self._jobs()]),
                 ("Stages that work does not explain", [self._stages()]),
+                *ranged,
                 ("Schedules", charts),
                 ("All points", [table]),
             ],

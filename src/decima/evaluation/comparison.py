@@ -134,7 +134,8 @@ class Comparison:
     def _others(self) -> list[Objective]:
         """Objectives that the table shows as means, for systems with special objectives."""
         system = system_of(self.settings)
-        if not any(isinstance(each, Objective) for each in system.objectives()):
+        special = (each.name for each in system.objectives() if isinstance(each, Objective))
+        if not set(special) & set(system.scored):
             return []
         return [each for name in system.scored if (each := objective_of(system, name)) is not self.objective]
 

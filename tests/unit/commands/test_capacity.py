@@ -132,3 +132,38 @@ def test_prices_are_of_whole_vms():
     assert read_price("0.25", 3)(4) == 1.0
     with pytest.raises(ConfigError, match="an executor of 9 cores does not fit"):
         read_price("families:m5.2xlarge", 9)
+
+
+def test_dynamic_allocation_and_losses(folder):
+    files = ("--out", folder / "o.json", "--page", folder / "p.html", "--emit", folder / "e.conf")
+    call = ("capacity", QUERIES, *FEW, "--dynamic", "1-4", "--set", "settings.executor_startup_ms=100", "--price", 0.5)
+    result = run(*call, *files)
+    assert result.exit_code == 0, result.stderr
+    assert re.search(r"dynamic allocation, 1 to 4 executors, fifo, load 1: run [\d.]+ s, [\d.e-]+ exec", result.stdout)
+    document = read_json(folder / "o.json")
+    (ranged,), points = document["dynamic"], {point["executors"]: point for point in document["points"]}
+    assert (ranged["min_executors"], ranged["executors"]) == (1, 4)
+    assert points[1]["run_s"] > ranged["run_s"] > points[4]["run_s"]  # it begins with one and grows
+    assert ranged["executor_hours"] < 4 * ranged["run_s"] / 3600
+    assert ranged["cost"] == pytest.approx(0.5 * ranged["executor_hours"])
+    assert "spark.dynamicAllocation.minExecutors 1" in (folder / "e.conf").read_text(encoding="utf-8")
+    assert "<h2>Dynamic allocation</h2>" in (folder / "p.html").read_text(encoding="utf-8")
+    losing = run(*call, "--lose", 300, "--out", folder / "l.json")
+    assert "Every executor is lost 300 times an hour on average and replaced" in losing.stdout
+    lost = read_json(folder / "l.json")
+    assert lost["points"][0]["run_s"] > points[1]["run_s"]
+    assert lost["dynamic"][0]["run_s"] > ranged["run_s"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--dynamic", "4"), "expected the fewest and the most executors, such as 1-40"),
+        (("--dynamic", "4-2"), "expected the fewest and the most executors"),
+        (("--set", "settings.moving_delay_ms=1"), "expected a setting of dynamic allocation or of losses"),
+        (("--set", "settings.idle_timeout_ms=1"), "idle_timeout_ms is 1.0 but has no effect without dynamic"),
+        (("--lose", "2", "--set", "settings.idle_timeout_ms=1"), "has no effect without dynamic"),
+    ],
+)
+def test_refused_dynamic_allocation(words, sentence):
+    assert sentence in refuse("capacity", QUERIES, *FEW, *words)

@@ -180,7 +180,8 @@ def job_rows(result: Result) -> list[dict[str, Any]]:
 
 def scores(result: Result) -> dict[str, float]:
     """Scores by column of an objective."""
-    return {"avg_jct_s": result.avg_jct_s, "makespan_s": result.makespan_s}
+    hours = {"executor_hours_h": result.executor_hours} if result.settings.elastic else {}
+    return {"avg_jct_s": result.avg_jct_s, "makespan_s": result.makespan_s} | hours
 
 
 def task_table(result: Result) -> pandas.DataFrame:

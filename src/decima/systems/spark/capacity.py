@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -102,6 +102,20 @@ class Plan:
     cores: int = 1  # tasks that an executor runs at once
     loads: Sequence[float] = (1.0,)  # factors on the frequency of arrivals
     draws: int = 20  # runs of every point with other durations
+    dynamic: int | None = None  # fewest executors under dynamic allocation up to each size; None: the size is fixed
+    lose: float = 0.0  # losses per hour and executor
+    changes: Mapping[str, Any] = field(default_factory=dict)  # further settings of executors that come, go and fail
+
+    def cluster(self, executors: int) -> Settings:
+        """Settings of the cluster of so many executors, or of up to so many."""
+        values = dict(self.changes)
+        if self.dynamic is not None:
+            values |= {"dynamic": True, "min_executors": min(self.dynamic, executors)}
+        if self.lose:
+            values["loss_rate"] = self.lose
+        if self.dynamic is not None or self.lose:
+            values["executor_cores"] = self.cores
+        return cluster_settings(executors * self.cores, **values)
 
     def __post_init__(self) -> None:
         for name in ("cores", "draws"):
@@ -153,10 +167,10 @@ def sweep(
     def simulate(item):
         load, executors = item
         slots = executors * plan.cores
-        settings = cluster_settings(slots)
+        settings = plan.cluster(executors)
         shape = (len(schedulers), plan.draws)
         times = [[np.zeros(0) for _ in range(plan.draws)] for _ in schedulers]
-        run_ms, busy_ms = np.zeros(shape), np.zeros(shape)
+        run_ms, busy_ms, executor_ms = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for recording in recordings:
             state = new_state(recording.at(slots, load), settings)
             for row, inner in enumerate(schedulers.values()):
@@ -167,17 +181,23 @@ def sweep(
                     times[row][draw] = np.concatenate([times[row][draw], jct])
                     run_ms[row, draw] += state.job_finish_ms.max()
                     busy_ms[row, draw] += state.busy_ms
+                    executor_ms[row, draw] += state.executor_ms
         rows = []
         for row, name in enumerate(schedulers):
             for draw in range(plan.draws):
                 mean, median, p95 = _summary(times[row][draw])
                 hours = executors * run_ms[row, draw] / 3.6e6
+                slot_ms = slots * run_ms[row, draw]
+                paid = 1.0  # share of the time of all executors
+                if settings.elastic and hours:
+                    paid = executor_ms[row, draw] / 3.6e6 / hours
+                    hours, slot_ms = paid * hours, plan.cores * executor_ms[row, draw]
                 rows.append({
                     "scheduler": name, "load": load, "executors": executors, "draw": draw,
                     "run_s": run_ms[row, draw] / 1000.0, "mean_s": mean, "p50_s": median, "p95_s": p95,
                     "executor_hours": hours,
-                    "cost": math.nan if price is None else price(executors) * run_ms[row, draw] / 3.6e6,
-                    "utilization": busy_ms[row, draw] / (slots * run_ms[row, draw]) if run_ms[row, draw] else 0.0,
+                    "cost": math.nan if price is None else price(executors) * paid * run_ms[row, draw] / 3.6e6,
+                    "utilization": busy_ms[row, draw] / slot_ms if slot_ms else 0.0,
                 })  # fmt: skip
         return rows
 
@@ -314,22 +334,23 @@ def choose_point(
     return meeting.sort_values(["executors", measure], kind="stable").iloc[0]
 
 
-def spark_options(executors: int, cores: int, utilization: float) -> str:
-    """Options of ``spark-submit``, and settings for dynamic allocation up to that size.
+def spark_options(executors: int, cores: int, utilization: float, dynamic: tuple[int, int] | None = None) -> str:
+    """Options of ``spark-submit``, and settings for dynamic allocation.
 
     Args:
         executors: Executors.
         cores: Cores of each.
         utilization: Share of their time that tasks took; as many executors are kept without work.
+        dynamic: Fewest and most executors of the dynamic allocation that was simulated; None: up to that size.
     """
-    least = max(1, math.ceil(executors * min(1.0, utilization)))
+    least, most = dynamic or (max(1, math.ceil(executors * min(1.0, utilization))), executors)
     dynamic = {
         "spark.executor.cores": cores,
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
         "spark.dynamicAllocation.minExecutors": least,
-        "spark.dynamicAllocation.initialExecutors": executors,
-        "spark.dynamicAllocation.maxExecutors": executors,
+        "spark.dynamicAllocation.initialExecutors": least if dynamic else most,
+        "spark.dynamicAllocation.maxExecutors": most,
         "spark.dynamicAllocation.executorIdleTimeout": "60s",
         "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
     }
@@ -337,7 +358,9 @@ def spark_options(executors: int, cores: int, utilization: float) -> str:
         "# A cluster of a fixed size, as it was simulated: options of spark-submit",
         f"--conf spark.dynamicAllocation.enabled=false --num-executors {executors} --executor-cores {cores}",
         "",
-        "# Up to that size with dynamic allocation, which was not simulated: settings (spark-defaults.conf)",
+        "# Dynamic allocation as it was simulated: settings (spark-defaults.conf)"
+        if dynamic
+        else "# Up to that size with dynamic allocation, which was not simulated: settings (spark-defaults.conf)",
         *(f"{name} {value}" for name, value in dynamic.items()),
     ]
     return "\n".join(lines) + "\n"

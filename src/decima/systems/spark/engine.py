@@ -513,7 +513,7 @@ def _repeat_tasks(state, most):
             break
         state.now_ms = time
         state.stage_finished_tasks[stage] += 1
-        heap_repeat_top(state, take_task(state, stage, executor, REST))
+        heap_repeat_top(state, take_task(state, stage, executor, REST, 0))
         update_saturation(state, stage)
         count += 1
     state.task_events += count
@@ -522,7 +522,7 @@ def _repeat_tasks(state, most):
 
 @njit
 def _go_on(state, executor, stage):
-    """Count a finished task on a cluster whose executors come and go; False if its stage has no task to launch."""
+    """Count a finished task and launch the next one; False if the stage has none."""
     state.num_running -= 1
     state.unit_free_ms[executor // state.unit_size] = state.now_ms
     if state.keeps_outputs:
@@ -536,7 +536,7 @@ def _go_on(state, executor, stage):
 
 @njit
 def _unit_event_first(state):
-    """Handle units that come, go or fail before any other event; False if there are none."""
+    """Handle units that come, go or fail before any other event, if there are."""
     if state.num_done == state.num_jobs:
         return False
     settle_units(state)
@@ -612,7 +612,7 @@ def _next_event(state):
 
 @njit
 def _logs_are_full(state):
-    """Whether what may happen until the next event does not fit the logs of tasks and units."""
+    """Whether the logs of tasks and units may be too short for the next event."""
     if not state.log_tasks:
         return False
     tasks = state.num_tasks_logged + 2 * state.num_executors > state.max_tasks_logged
@@ -637,10 +637,10 @@ def reset(address):
                 join_null_pool(state, executor)
             executor += 1
     if state.elastic:
-        place = 0
+        output = 0
         for stage in range(state.num_stages if state.keeps_outputs else 0):
-            state.stage_output[stage] = place
-            place += state.stage_tasks[stage]
+            state.stage_output[stage] = output
+            output += state.stage_tasks[stage]
         begin_units(state)
     for job in range(state.num_jobs):
         if state.job_state[job] == ARRIVING and state.job_initial[job]:

@@ -66,7 +66,7 @@ class EpisodeLog:
         )
 
     def tasks(self) -> pandas.DataFrame:
-        """Table with one row per task: job, stage, executor, wave, start_s, finish_s; where executors change, lost."""
+        """Table of tasks: job, stage, executor, wave, start_s, finish_s; lost where executors change."""
         import pandas
 
         return pandas.DataFrame(
@@ -121,7 +121,7 @@ class EpisodeLog:
 
 
 def _lives(state: ClusterState) -> np.ndarray:
-    """Registrations that have ended, then those that last to the end of the run (end NaN)."""
+    """Registrations that have ended, then those that last to the end (NaN)."""
     ended = state.life_rows[: 4 * state.num_lives_logged].reshape(-1, 4)
     present = np.flatnonzero(state.unit_state == PRESENT)
     blank = np.full(len(present), np.nan)

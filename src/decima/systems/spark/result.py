@@ -10,7 +10,7 @@ import numpy as np
 
 from decima.core.display import ShownRun
 from decima.core.errors import ConfigError
-from decima.core.objectives import Objective, Outcome, Progress, get_objective
+from decima.core.objectives import Objective, Outcome, Progress, get_objective, objective_at_end
 from decima.systems.spark.log import EpisodeLog, IdleTime, idle_time
 from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     import pandas
 
     from decima.systems.spark.state import ClusterState
+
+
+def _executor_hours(outcome: Outcome) -> float:
+    """Hours that Spark executors were registered; NaN where nobody counted them."""
+    return float("nan") if outcome.executor_ms is None else outcome.executor_ms / 3.6e6
+
+
+EXECUTOR_HOURS = objective_at_end("executor_hours", "executor hours", "h", _executor_hours)
 
 
 def outcome_of(state: ClusterState) -> Outcome:
@@ -118,7 +126,7 @@ class Result(ShownRun):
 
     @property
     def executor_hours(self) -> float:
-        """Time that Spark executors were registered, summed, in hours; on a fixed cluster that of the whole run."""
+        """Time in hours that Spark executors were registered, summed."""
         return self.executor_ms / 3.6e6
 
     def score(self, objective: str | Objective) -> float:

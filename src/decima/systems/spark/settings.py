@@ -180,7 +180,7 @@ class Settings:
         self._check_pairs()
 
     def _check_elastic(self) -> None:
-        """Raise ConfigError where the values of a cluster that grows, shrinks or fails are out of range."""
+        """Raise ConfigError where a value for changing executors is out of range."""
         object.__setattr__(self, "loss_times_ms", tuple(self.loss_times_ms))
         above = ("backlog_timeout_ms", "sustained_timeout_ms", "straggler_shape")
         least = ("idle_timeout_ms", "executor_startup_ms", "loss_rate", "replacement_delay_ms")
@@ -322,7 +322,7 @@ class Settings:
         return replace(self, **changes)
 
     def as_dict(self) -> dict:
-        """Fields by name, for cards and result files; without those of parts that the cluster does not have."""
+        """Fields by name, for cards and result files, without those of absent parts."""
         left = () if self.classes else ("classes",)
         left += () if self.elastic else tuple(ELASTIC_SWITCHES) + ELASTIC
         return {name: value for name, value in asdict(self).items() if name not in left}

@@ -323,7 +323,7 @@ class ClusterState(Record):
 
     @property
     def executor_ms(self) -> float:
-        """Time for which Spark executors were registered, summed, up to the last completion or the limit."""
+        """Time that Spark executors were registered, summed, to the last completion or the limit."""
         end_ms = self.now_ms if self.truncated else float(np.max(self.job_finish_ms))
         if not self.elastic:
             return self.num_executors * end_ms

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from decima.core.objectives import Objective, Outcome, list_objectives, objective_at_end, register_objective
+from decima.core.objectives import Objective, Outcome, list_objectives
 from decima.core.system import register_system
 from decima.systems.spark.loop import new_state, offers, spawn_generators
-from decima.systems.spark.result import Result, outcome_of
+from decima.systems.spark.result import EXECUTOR_HOURS, Result, outcome_of
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.systems.spark.schedulers.registry import list_schedulers, make_scheduler
@@ -100,14 +100,8 @@ class SparkCluster:
         return list_schedulers()
 
     def objectives(self) -> list[str | Objective]:
-        """All registered objectives."""
-        return list(list_objectives())
+        """All registered objectives, and hours of executors."""
+        return [*list_objectives(), EXECUTOR_HOURS]
 
 
-def _executor_hours(outcome: Outcome) -> float:
-    """Hours that Spark executors were registered; NaN where nobody counted them."""
-    return float("nan") if outcome.executor_ms is None else outcome.executor_ms / 3.6e6
-
-
-register_objective(objective_at_end("executor_hours", "executor hours", "h", _executor_hours))
 SPARK_CLUSTER = register_system(SparkCluster())

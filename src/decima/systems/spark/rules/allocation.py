@@ -124,7 +124,7 @@ def _grow_target(state, need):
 
 @njit
 def settle_units(state):
-    """Bring the target up to date, remove units and request others; call when nothing is offered."""
+    """Bring the target up to date, remove and request units; nothing is on offer then."""
     if not state.dynamic:
         return
     waiting = 0
@@ -172,7 +172,7 @@ def _requests_are_due(state):
 
 @njit
 def next_unit_ms(state):
-    """When a unit is registered, lost or idle for too long, or requests are due; infinite: never."""
+    """Return when a unit comes, fails or times out, or requests are due; infinite: never."""
     time_ms = np.inf
     if state.next_loss < state.num_losses:
         time_ms = state.loss_ms[state.next_loss]
@@ -192,7 +192,7 @@ def next_unit_ms(state):
 
 @njit
 def brings_units(state):
-    """Whether units are on their way or will be requested; else a cluster without another event stands still."""
+    """Whether units are on their way or will be requested."""
     return state.num_starting > 0 or _requests_are_due(state)
 
 

@@ -43,10 +43,13 @@ def _exhaust(state, stage):
 
 
 @njit(forceinline=True)
-def take_task(state, stage, executor, situation):
-    """Count the next task of the stage as launched and return its finish time."""
+def take_task(state, stage, executor, situation, elastic):
+    """Count the next task of the stage as launched and return its finish time.
+
+    ``elastic`` is 0 where executors surely neither come, go nor fail, and what they need is left out when compiled.
+    """
     duration = launch_duration(state, stage, situation)
-    if state.elastic:
+    if elastic:
         duration = straggle(state, duration)
         state.num_running += 1
         state.executor_row[executor] = state.num_tasks_logged
@@ -74,7 +77,7 @@ def launch(state, executor, stage):
         state.stage_executors[stage] += 1
         if state.num_classes > 1:
             state.stage_class_executors[of_class(state, stage, executor)] += 1
-    finish = take_task(state, stage, executor, situation)
+    finish = take_task(state, stage, executor, situation, state.elastic)
     state.executor_last[executor] = stage
     heap_push(state, finish, TASK, executor)
 

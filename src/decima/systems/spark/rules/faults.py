@@ -40,8 +40,8 @@ def keep_output(state, stage, executor):
     """Note where the output of a task lies that has just been counted as finished."""
     if _has_readers(state, stage):
         unit = executor // state.unit_size
-        place = state.stage_finished_tasks[stage] - 1 - state.stage_missing[stage]
-        state.output_unit[state.stage_output[stage] + place] = unit
+        entry = state.stage_finished_tasks[stage] - 1 - state.stage_missing[stage]
+        state.output_unit[state.stage_output[stage] + entry] = unit
         state.unit_outputs[unit] += 1
 
 
@@ -51,8 +51,8 @@ def release_outputs(state, job):
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
         if _has_readers(state, stage):
             first = state.stage_output[stage]
-            for place in range(first, first + state.stage_finished_tasks[stage] - state.stage_missing[stage]):
-                state.unit_outputs[state.output_unit[place]] -= 1
+            for entry in range(first, first + state.stage_finished_tasks[stage] - state.stage_missing[stage]):
+                state.unit_outputs[state.output_unit[entry]] -= 1
 
 
 @njit
@@ -61,9 +61,9 @@ def _lose_outputs(state, stage, unit):
     first = state.stage_output[stage]
     kept = first
     end = first + state.stage_finished_tasks[stage] - state.stage_missing[stage]
-    for place in range(first, end):
-        if state.output_unit[place] != unit:
-            state.output_unit[kept] = state.output_unit[place]
+    for entry in range(first, end):
+        if state.output_unit[entry] != unit:
+            state.output_unit[kept] = state.output_unit[entry]
             kept += 1
     state.stage_missing[stage] += end - kept
 
