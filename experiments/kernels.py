@@ -1,4 +1,4 @@
-"""Kernels of notebooks that start warm: each is a fork of one server, which has done their imports."""
+"""Warm kernels of notebooks: forks of one server that has done their imports."""
 
 import multiprocessing
 import os

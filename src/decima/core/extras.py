@@ -29,7 +29,9 @@ class Extra:
 EXTRAS = {
     "learn": Extra("training", ("tensorflow", "keras", "spektral", "tensorboard")),
     "plots": Extra("figures and the explorer", ("matplotlib", "seaborn", "bokeh")),
-    "service": Extra("the scheduling service", ("grpc", "grpc_health", "grpc_reflection", "google", "prometheus_client")),
+    "service": Extra(
+        "the scheduling service", ("grpc", "grpc_health", "grpc_reflection", "google", "prometheus_client")
+    ),
     "parquet": Extra("files that end in .parquet", ("pyarrow",)),
     "exact": Extra("exact optima", ("ortools", "scipy")),
     "ray": Extra("training and comparisons on several machines", ("ray",)),
