@@ -8,6 +8,7 @@ import typer
 
 from decima import __version__
 from decima.commands import (
+    bench,
     capacity,
     checkout,
     compare,
@@ -57,7 +58,7 @@ def _root(
 
 for verb in VERBS:
     verb.add_to(app, next(iter(verb.forms)))
-for topic in (workload, capacity, data, schedulers, doctor, serve, checkout):
+for topic in (workload, bench, capacity, data, schedulers, doctor, serve, checkout):
     topic.register(app)
 
 

@@ -1,0 +1,1 @@
+"""Benchmark: fixed tasks with rules, policies and bounds beside every entry."""

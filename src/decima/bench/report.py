@@ -1,0 +1,178 @@
+"""Table of results: entries by task, paired with the tuned rule, beside bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from decima.bench.entries import TUNED
+from decima.bench.references import reference_scores, tuned_rule
+from decima.bench.results import read_result
+from decima.bench.tasks import SUITE, Task, tasks
+from decima.core.errors import ConfigError
+from decima.evaluation.statistics import paired_change
+
+COLUMNS = ("entry", "form", "score", "against the tuned rule (paired, 95 %)", "gap closed", "µs per decision", "failed")
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry on a task."""
+
+    entry: str
+    form: str
+    learned: str
+    score: float  # mean over variants and seeds; NaN where an instance failed
+    change: tuple[float, float, float]  # against the tuned rule in percent, and its 95 % interval; NaN where unknown
+    closed: float  # part in percent of the gap between tuned rule and bound; NaN where unknown
+    decision_us: float | None
+    failed: int
+    count: int
+
+    @property
+    def how(self) -> str:
+        """Form, and of a policy how it was learned."""
+        return f"{self.form}, {self.learned}" if self.learned else self.form
+
+    def cells(self, digits: int) -> list[str]:
+        """Texts of the columns."""
+        change, low, high = self.change
+        interval = "" if math.isnan(low) else f" [{low:+.1f}, {high:+.1f}]"
+        return [
+            self.entry,
+            self.how,
+            _text(self.score, f".{digits}f"),
+            "baseline" if self.entry == TUNED else _text(change, "+.1f", " %" + interval),
+            _text(self.closed, ".1f", " %"),
+            _text(math.nan if self.decision_us is None else self.decision_us, ".3g"),
+            f"{self.failed} of {self.count}" if self.failed else "0",
+        ]
+
+
+def _text(value: float, form: str, end: str = "") -> str:
+    return "-" if math.isnan(value) else f"{value:{form}}{end}"
+
+
+def read_folder(folder: Path) -> list[dict[str, Any]]:
+    """Results of all files of a folder, each checked, in the order of their names.
+
+    Raises:
+        ConfigError: A file is damaged, an entry is there twice, or there is none.
+    """
+    documents = [read_result(path) for path in sorted(folder.glob("*.json"))]
+    if not documents:
+        raise ConfigError(f"there is no result in {folder}; expected files that 'decima bench run --out' wrote")
+    labels = [(document["entry"], document["quick"]) for document in documents]
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise ConfigError(f"{folder} has two results of {twice[0][0]}")
+    if len({document["quick"] for document in documents}) > 1:
+        raise ConfigError(f"{folder} has quick and whole results; expected one or the other")
+    return documents
+
+
+def rows(task: Task, documents: Sequence[dict[str, Any]]) -> list[Row]:
+    """Rows of a task, best first, those with failures last."""
+    ran = [document for document in documents if task.name in document["tasks"]]
+    base = next((document for document in ran if document["entry"] == TUNED), None)
+    table = [_row(task, document, base) for document in ran]
+    return sorted(table, key=lambda row: (math.isnan(row.score), task.objective.loss(row.score)))
+
+
+def _row(task: Task, document: dict[str, Any], base: dict[str, Any] | None) -> Row:
+    result = document["tasks"][task.name]
+    variants = np.array(result["variants"])
+    values, against = _scores(result), None if base is None else _scores(base["tasks"][task.name])
+    change, closed = (math.nan,) * 3, math.nan
+    if against is not None and not np.isnan(values).any() and not np.isnan(against).any():
+        # Variants count alike, however long their jobs take: each in parts of the tuned rule's mean.
+        scale = np.array([against[variants == variant].mean() for variant in variants])
+        change = (0.0,) * 3 if document is base else paired_change(values / scale, against / scale)
+        bounds = _bounds(task, result)
+        gap = float(((against - bounds) / scale).mean())
+        closed = 100.0 * float(((against - values) / scale).mean()) / gap if gap > 0.0 else math.nan
+    times = document["times"][task.name]
+    failed, count = len(result["failures"]), len(values)
+    mean = float(values.mean())
+    return Row(
+        document["entry"],
+        document["form"],
+        document["learned"],
+        mean,
+        change,
+        closed,
+        times.get("decision_us"),
+        failed,
+        count,
+    )
+
+
+def _scores(result: dict[str, Any]) -> np.ndarray:
+    return np.array([math.nan if value is None else value for value in result["scores"]])
+
+
+def _bounds(task: Task, result: dict[str, Any]) -> np.ndarray:
+    """Bounds of the instances of a result, which may be a quick one."""
+    instances = task.instances()
+    known = dict(zip(instances, reference_scores(task, "bound"), strict=True))
+    quick = len(result["seeds"]) < len(instances)
+    return np.array([math.nan if known[each] is None else known[each] for each in task.instances(quick=quick)])
+
+
+def sections(documents: Sequence[dict[str, Any]]) -> list[tuple[Task, str, list[list[str]]]]:
+    """Task, sentence about its references, and cells of its rows."""
+    parts = []
+    for task in tasks().values():
+        table = rows(task, documents)
+        if not table:
+            continue
+        digits = 3 if abs(table[0].score) < 10.0 else 1
+        unit = f" [{task.objective.unit}]" if task.objective.unit else ""
+        notes = [
+            f"{task.objective.label}{unit}, {len(task.instances())} instances.",
+            f"Tuned rule: {tuned_rule(task)}.",
+        ]
+        for name, label in (("bound", "Lower bound"), ("best", "Offline search")):
+            known = reference_scores(task, name)
+            if None not in known:
+                notes.append(f"{label}: mean {np.mean(known):.{digits}f}.")
+        parts.append((task, " ".join(notes), [row.cells(digits) for row in table]))
+    return parts
+
+
+def markdown(documents: Sequence[dict[str, Any]]) -> str:
+    """Page of all tasks in Markdown."""
+    lines = [f"# Results of {SUITE}", "", _legend(documents), ""]
+    for task, note, table in sections(documents):
+        lines += [f"## {task.name}", "", f"{task.title[0].upper()}{task.title[1:]}. {note}", ""]
+        lines += ["| " + " | ".join(each) + " |" for each in (COLUMNS, ["---"] * len(COLUMNS), *table)] + [""]
+    return "\n".join(lines)
+
+
+def html(documents: Sequence[dict[str, Any]]) -> str:
+    """The same page in HTML, in one file that loads nothing."""
+    style = (
+        "body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}td,th{padding:2px 10px;text-align:left}"
+    )
+    parts = [f"<!doctype html><meta charset=utf-8><title>{SUITE}</title><style>{style}</style><h1>{SUITE}</h1>"]
+    parts.append(f"<p>{escape(_legend(documents))}</p>")
+    for task, note, table in sections(documents):
+        parts.append(f"<h2>{task.name}</h2><p>{escape(task.title)}. {escape(note)}</p><table>")
+        for tag, cells in (("th", COLUMNS), *(("td", cells) for cells in table)):
+            parts.append("<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>")
+        parts.append("</table>")
+    return "\n".join(parts) + "\n"
+
+
+def _legend(documents: Sequence[dict[str, Any]]) -> str:
+    machines = sorted({document["times"]["cpu"] for document in documents})
+    return (
+        f"{len(documents)} entries. Changes are of the mean, paired by instance; variants of a task count alike. "
+        "Gap closed: the part of the distance from the tuned rule to the lower bound. An entry with a failed instance "
+        f"has no score. Times: {', '.join(machines)}; the time of a decision has the simulation in it."
+    )

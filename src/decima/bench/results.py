@@ -1,0 +1,126 @@
+"""Result files: written as one JSON, and checked against the suite before anything is read from them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from decima.bench.run import SCHEMA
+from decima.bench.tasks import SUITE, Task, tasks
+from decima.core.checks import is_number, is_whole
+from decima.core.errors import ConfigError
+from decima.core.files import atomic_write_text, plain, read_json, unique_keys
+
+_KEYS = {
+    "schema": int,
+    "suite": str,
+    "entry": str,
+    "form": str,
+    "learned": str,
+    "sha256": str,
+    "quick": bool,
+    "packages": dict,
+    "tasks": dict,
+    "not_run": dict,
+    "times": dict,
+}
+_LISTS = ("seeds", "variants", "scores", "decisions")
+
+
+def write_result(path: Path, document: dict[str, Any]) -> None:
+    """Write a result, a line per task."""
+    lines = []
+    for key, value in plain(document).items():
+        if key in ("tasks", "times") and value:
+            inner = (f"  {json.dumps(name)}: {json.dumps(each, ensure_ascii=False)}" for name, each in value.items())
+            lines.append(f"{json.dumps(key)}: {{\n" + ",\n".join(inner) + "\n}")
+        else:
+            lines.append(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
+    atomic_write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def without_times(document: dict[str, Any]) -> dict[str, Any]:
+    """What is the same in two runs of a deterministic entry."""
+    return {key: value for key, value in document.items() if key != "times"}
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """Read a result file.
+
+    Raises:
+        ConfigError: It is damaged or of another suite; the sentence says where.
+    """
+    try:
+        document = read_json(path, object_pairs_hook=unique_keys)
+        _check(document)
+    except OSError as error:
+        raise ConfigError(f"cannot read the result {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is not a result of {SUITE}: {error}") from error
+    return document
+
+
+def _check(document: Any) -> None:
+    if not isinstance(document, dict):
+        raise ValueError("it is no JSON object")
+    for key, expected in _KEYS.items():
+        if type(document.get(key)) is not expected:
+            raise ValueError(f"{key} is {document.get(key)!r:.60}; expected {expected.__name__}")
+    if document["schema"] != SCHEMA or document["suite"] != SUITE:
+        raise ValueError(f"it has schema {document['schema']} and suite {document['suite']!r:.40}")
+    known = tasks()
+    if stray := [name for name in (*document["tasks"], *document["not_run"]) if name not in known]:
+        raise ValueError(f"there is no task {stray[0]!r:.60}")
+    for name, task in known.items():
+        if (name in document["tasks"]) == (name in document["not_run"]):
+            raise ValueError(f"task {name} is not either run or said not to be run")
+        if name in document["tasks"]:
+            _check_task(task, document["tasks"][name], document["quick"])
+    names = ("cpu", "seconds", *document["tasks"])
+    if missing := [name for name in names if name not in document["times"]]:
+        raise ValueError(f"times lack {missing[0]}")
+
+
+def _check_task(task: Task, result: Any, quick: bool) -> None:
+    where = f"task {task.name}"
+    if not isinstance(result, dict):
+        raise ValueError(f"{where} is no JSON object")
+    if result.get("hash") != task.digest:
+        raise ValueError(f"{where} has hash {result.get('hash')!r:.20}; this version has {task.digest[:16]}...")
+    if result.get("objective") != task.objective.column:
+        raise ValueError(f"{where} has objective {result.get('objective')!r:.40}; expected {task.objective.column}")
+    instances = task.instances(quick=quick)
+    for key in _LISTS:
+        values = result.get(key)
+        if not isinstance(values, list) or len(values) != len(instances):
+            raise ValueError(f"{where}: {key} are not {len(instances)} numbers")
+    if result["seeds"] != [each.seed for each in instances]:
+        raise ValueError(f"{where}: seeds are not those of the {'quick ' * quick}task")
+    if result["variants"] != [task.jobs.index(each.variant) for each in instances]:
+        raise ValueError(f"{where}: variants are not those of the task")
+    failures = result.get("failures")
+    labels = [f"{each.variant} seed {each.seed}" for each in instances]
+    if not isinstance(failures, dict) or not all(isinstance(why, str) and why for why in failures.values()):
+        raise ValueError(f"{where}: failures are not sentences by instance")
+    if stray := sorted(failures.keys() - set(labels)):
+        raise ValueError(f"{where}: there is no instance {stray[0]!r:.60}")
+    for label, score, decisions in zip(labels, result["scores"], result["decisions"], strict=True):
+        if (score is None) != (label in failures):
+            raise ValueError(f"{where}: {label} has either no score or no failure")
+        if score is not None and not (is_number(score) and math.isfinite(score) and score >= 0.0):
+            raise ValueError(f"{where}: {label} has the score {score!r:.40}")
+        if not is_whole(decisions) or decisions < (score is not None):
+            raise ValueError(f"{where}: {label} has {decisions!r:.40} decisions")
+
+
+def summary(document: dict[str, Any]) -> str:
+    """Sentence about a result that was checked."""
+    instances = sum(len(result["scores"]) for result in document["tasks"].values())
+    failed = sum(len(result["failures"]) for result in document["tasks"].values())
+    quick = "quick run, " if document["quick"] else ""
+    return (
+        f"{document['entry']} ({document['form']}): {quick}{len(document['tasks'])} tasks, {instances} instances, "
+        f"{failed} failed, {len(document['not_run'])} tasks not run"
+    )

@@ -1,0 +1,173 @@
+"""Entries of the benchmark: scored alike wherever they run; one that cheats or fails is caught with a sentence."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from decima.bench.entries import opened
+from decima.bench.isolation import IsolatedScheduler
+from decima.bench.results import without_times
+from decima.bench.run import run, score, scores
+from decima.bench.tasks import tasks
+from decima.core.errors import ConfigError, DecimaError, SchedulerError
+from tests.unit.bench.entries_for_tests import Shortest
+
+FILE = Path(__file__).with_name("entries_for_tests.py")
+TASK = replace(tasks()["embedded-batch"], jobs=("embedded:n=4",), test=(60000, 2), quick=1)
+CLASSES = replace(tasks()["embedded-classes"], jobs=("embedded:n=4,requests=uniform",), test=(60000, 1))
+COMPILED = """
+from decima.core.decision import CompiledDecision
+from decima.systems.spark.fields import state_at
+from decima.systems.spark.rules.choices import choose_idle
+from decima.systems.spark.schedulers import CompiledScheduler
+
+
+@CompiledDecision
+def _rule(address):
+    state = state_at(address)
+    choose_idle(state)
+
+
+def rule():
+    return CompiledScheduler("idles", _rule)
+"""
+
+
+@pytest.fixture(scope="module")
+def isolated():
+    """Function from a name of the file to its scheduler in a process, which takes turns for all tests."""
+    with IsolatedScheduler(f"{FILE}:Shortest") as scheduler:
+
+        def become(name, limit_s=20.0):
+            scheduler.text, scheduler.limit_s = f"{FILE}:{name}", limit_s
+            if scheduler._process is None:
+                scheduler._start()
+            else:
+                scheduler._left_s = 60.0
+                scheduler._ask("load", scheduler.text)
+            return scheduler
+
+        yield become
+
+
+@pytest.mark.parametrize("task", [TASK, CLASSES], ids=["plain", "classes"])
+def test_a_process_decides_as_the_object_here(isolated, task):
+    for instance in task.instances():
+        apart, here = score(task, isolated("Shortest"), instance), score(task, Shortest(), instance)
+        assert (apart.value, apart.decisions, apart.failure) == (here.value, here.decisions, "")
+
+
+def test_chance_comes_from_the_seed(isolated):
+    values = [[row.value for row in scores(TASK, isolated("Chance"), TASK.instances())] for _ in range(2)]
+    assert values[0] == values[1]
+    assert len(set(values[0])) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("ReadsEnds", "an entry sees no heap_ms: neither ends of running tasks nor jobs to come are shown"),
+        ("ReadsTasks", "an entry may not read the tasks of the benchmark"),
+        ("ChangesState", "decide raised ValueError: assignment destination is read-only"),
+        ("ChangesTime", "an entry may not change now_ms of the cluster; expected a decision"),
+        ("Raises", "decide raised IndexError: list index out of range"),
+        ("Nonsense", r"decide returned 3\.5 \(float\); expected a Decision"),
+        ("Impossible", "decision 0 at 0.000 s: cannot choose stage .*: the limit gives it no executor"),
+        ("Idles", "no event is left at 0.0 s but 4 of 4 jobs are unfinished"),
+        ("Forks", "an entry may not start a process"),
+        ("Calls", "an entry may not start a process"),
+        ("Swallows", "decide raised .*MemoryError"),
+        ("Crashes", r"the process of the entry ended with code 7 \(decide\)"),
+    ],
+)
+def test_what_an_entry_does_wrong_is_a_failure(isolated, name, sentence):
+    row = score(TASK, isolated(name), TASK.instances()[0])
+    assert row.value is None
+    assert re.match(sentence, row.failure), row.failure
+
+
+def test_jobs_to_come_are_not_shown(isolated):
+    task = replace(tasks()["embedded-stream"], jobs=("embedded:n=5,interarrival_s=25",), test=(60000, 1))
+    row = score(task, isolated("ReadsArrivals"), task.instances()[0])
+    assert row.failure == "decide raised IndexError: index 1 is out of bounds for axis 0 with size 1"
+    assert score(task, isolated("Shortest"), task.instances()[0]).failure == ""
+
+
+def test_who_sleeps_loses_the_task_and_comes_back(isolated):
+    rows = scores(TASK, isolated("Sleeps", limit_s=0.2), TASK.instances())
+    assert [row.failure for row in rows] == ["the entry took more than 0.2 s (decide)"] * 2
+    assert score(TASK, isolated("Shortest"), TASK.instances()[0]).failure == ""
+
+
+def test_two_runs_are_equal_but_for_times():
+    with opened("capped_srw:batch") as entry:
+        one, other = (run(entry, [TASK], quick=True, workers=workers) for workers in (1, 2))
+        assert without_times(one) == without_times(other)
+        assert one["tasks"]["embedded-batch"]["scores"] == [
+            score(TASK, entry.scheduler(TASK), TASK.instances()[0]).value
+        ]
+    assert one["times"]["embedded-batch"]["decision_us"] > 0.0
+
+
+def test_tasks_that_do_not_fit_say_so(monkeypatch, tmp_path):
+    with opened("entry_srw") as entry:
+        hidden = replace(TASK, durations_hidden=True)
+        monkeypatch.setenv("DECIMA_DATA_DIR", str(tmp_path))
+        monkeypatch.delenv("DECIMA_DATA_MIRROR", raising=False)
+        assert entry.not_for(hidden) == "the entry reads measured durations, which the task hides"
+        assert entry.not_for(tasks()["unequal"]) == "the entry is for system spark"
+        assert "decima data fetch tpch" in entry.not_for(tasks()["tpch-batch"])
+        assert entry.not_for(TASK) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "learned", "system"),
+    [
+        ("tuned", "heuristic", "", ""),
+        ("fair", "heuristic", "", "spark"),
+        ("lookahead:64", "planner", "", "spark"),
+        ("decima:embedded-batch-random", "policy", "alone", "spark"),
+        ("decima:busy", "policy", "residual", "spark"),
+        ("decima", "policy", "warm", "spark"),
+        ("heft", "heuristic", "", "unequal"),
+        ("lachesis", "policy", "warm", "unequal"),
+        ("ilp_exact", "heuristic", "", "cloud"),
+        ("learned:policy=cloud-burst", "policy", "warm", "cloud"),
+    ],
+)
+def test_origin_of_entries(text, form, learned, system):
+    with opened(text) as entry:
+        assert (entry.form, entry.learned, entry.system) == (form, learned, system)
+
+
+def test_compiled_rules_from_outside(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(COMPILED)
+    with opened(f"{file}:rule") as entry:
+        assert (entry.form, len(entry.sha256), entry.isolated) == ("heuristic", 64, None)
+        assert "jobs are unfinished" in score(TASK, entry.scheduler(TASK), TASK.instances()[0]).failure
+    cheat = tmp_path / "cheat.py"
+    cheat.write_text(COMPILED.replace("choose_idle(state)\n", "state.now_ms += 0 * state.heap_ms[0]\n", 1))
+    with pytest.raises(SchedulerError, match="a compiled rule may not read heap_ms"), opened(f"{cheat}:rule"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("fairr", "unknown scheduler 'fairr'; did you mean fair"),
+        ("no_such_file.py:Mine", "there is no file no_such_file.py"),
+        (f"{FILE}:Missing", "Missing"),
+        ("decima:no-policy", "no-policy"),
+    ],
+)
+def test_what_is_no_entry_is_one_sentence(text, sentence):
+    with pytest.raises(DecimaError, match=sentence), opened(text):
+        pass
+
+
+def test_unknown_system():
+    with pytest.raises(ConfigError, match="unknown system 'mesos'"), opened("fair", "mesos"):
+        pass
