@@ -1,4 +1,4 @@
-"""Entries: which scheduler a text means on each task, how it came to be, and where it runs."""
+"""Entries: the scheduler that a text means, how it came to be, where it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedulers in Python in a process of their own, with a limit on time and memory.
+"""Schedulers in Python behind the border of a process, with limits on time and memory.
 
 The process gets what :mod:`.seen` shows and answers with decisions. It may not start processes, open connections or
 read the memory of others. That keeps out mistakes and what is written to look good here; it is no wall against code
@@ -15,8 +15,9 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from decima.systems.spark.schedulers.interface import (
 )
 from decima.systems.spark.schedulers.registry import make_scheduler
 
-START_S = 120.0  # until the process has loaded the entry
+START_S = 600.0  # until the process has loaded the entry; on a new machine it compiles the simulator, too
 MEMORY = 4 * 1024**3  # bytes that the process may write to
 _REFUSED = {
     "os.fork": "start a process",
@@ -52,7 +53,78 @@ def sentence(error: BaseException) -> str:
     return text if isinstance(error, DecimaError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
-class IsolatedScheduler:
+class Apart:
+    """A process that answers questions, each within a time.
+
+    Args:
+        target: What it runs: a function of its end of a pipe and of the arguments.
+        *arguments: Of the function.
+    """
+
+    def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
+        self._target, self._arguments = target, arguments
+        self._process: Any = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
+
+    def start(self, limit_s: float = START_S) -> Any:
+        """Start the process; returns its first answer."""
+        self._link, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=self._target, args=(theirs, *self._arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+        return self._answer("loading", limit_s, limit_s)
+
+    def ask(self, what: str, content: Any, left_s: float, limit_s: float) -> Any:
+        """Answer to a question.
+
+        Args:
+            what: Name of the question.
+            content: What it is about.
+            left_s: How long to wait, s.
+            limit_s: The limit that the message names, s.
+
+        Raises:
+            SchedulerError: It refused, took too long or ended; says which.
+        """
+        with contextlib.suppress(OSError):  # a process that has ended does not answer, either
+            self._link.send((what, content))
+        return self._answer(what, left_s, limit_s)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._link.close()
+        self._process = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def _answer(self, what: str, left_s: float, limit_s: float) -> Any:
+        try:
+            if not self._link.poll(max(0.0, left_s)):
+                self.close()
+                raise EntryTimeoutError(f"the entry took more than {limit_s:g} s ({what})")
+            answered, answer = self._link.recv()
+        except (EOFError, OSError):
+            self._process.join(5.0)
+            code = self._process.exitcode
+            self.close()
+            raise SchedulerError(f"the process of the entry ended with code {code} ({what})") from None
+        if not answered:
+            raise SchedulerError(answer)
+        return answer
+
+
+class IsolatedScheduler(Apart):
     """A scheduler of another process.
 
     Args:
@@ -69,25 +141,15 @@ class IsolatedScheduler:
     concurrent = False
 
     def __init__(self, text: str, limit_s: float = 60.0) -> None:
-        self.name, self.text, self.limit_s = text, text, limit_s
-        self._process: Any = None
+        super().__init__(serve, text)
+        self.limit_s = self._left_s = limit_s
         self._state: Any = None
-        self._left_s = START_S
-        self.compiled = self._start()
-
-    def _start(self) -> bool:
-        self._link, theirs = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(target=serve, args=(theirs, self.text), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._left_s = START_S
-        self.name, compiled = self._answer("loading")
-        return compiled
+        self.name, self.compiled = self.start()
 
     def reset(self, rng: np.random.Generator) -> None:
         """Begin a run; the process is started again where it has ended."""
-        if self._process is None:
-            self._start()
+        if not self.runs:
+            self.start()
         self._state, self._rng, self._left_s = None, rng, self.limit_s
 
     def decide(self, observation: Observation) -> Decision:
@@ -99,50 +161,18 @@ class IsolatedScheduler:
         state = observation.state
         if self._state is not state:
             self._state, self._window = state, Window(state)
-            self._ask("reset", (state.settings, self._rng))
-        stage, *options = self._ask("decide", self._window.content())
+            self._timed("reset", (state.settings, self._rng))
+        stage, *options = self._timed("decide", self._window.content())
         if stage < 0 and options == [None]:
             return Decision.idle()
         limit, delay_ms, executor_class = options
         executor_class = None if executor_class is None or executor_class < 0 else executor_class
         return Decision(None if stage < 0 else stage, limit or 0, delay_ms, executor_class)
 
-    def close(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._link.close()
-        self._process = None
-
-    def __enter__(self) -> IsolatedScheduler:
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
-
-    def _ask(self, what: str, content: Any) -> Any:
+    def _timed(self, what: str, content: Any) -> Any:
         begin = time.monotonic()
-        with contextlib.suppress(OSError):  # a process that has ended does not answer, either
-            self._link.send((what, content))
-        answer = self._answer(what)
+        answer = self.ask(what, content, self._left_s, self.limit_s)
         self._left_s -= time.monotonic() - begin
-        return answer
-
-    def _answer(self, what: str) -> Any:
-        try:
-            if not self._link.poll(max(0.0, self._left_s)):
-                limit_s = START_S if what == "loading" else self.limit_s
-                self.close()
-                raise EntryTimeoutError(f"the entry took more than {limit_s:g} s ({what})")
-            answered, answer = self._link.recv()
-        except (EOFError, OSError):
-            self._process.join(5.0)
-            code = self._process.exitcode
-            self.close()
-            raise SchedulerError(f"the process of the entry ended with code {code} ({what})") from None
-        if not answered:
-            raise SchedulerError(answer)
         return answer
 
 
@@ -177,29 +207,43 @@ class _NoBenchmark(importlib.abc.MetaPathFinder):
             raise SchedulerError("an entry may not read the tasks of the benchmark")
 
 
-def serve(link: Connection, text: str) -> None:
-    """Answer until the other end is closed."""
+def confine() -> _Watch:
+    """Limit what this process may do, for good; returns what remembers what was refused."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     watch = _Watch()
     sys.addaudithook(watch)
+    return watch
+
+
+def serve(link: Connection, text: str) -> None:
+    """Answer for a scheduler until the other end is closed."""
+    watch = confine()
     sys.meta_path.insert(0, _NoBenchmark())
     scheduler = seen = None
-    what, content = "load", text
+
+    def answer(what: str, content: Any) -> Any:
+        nonlocal scheduler, seen
+        if what == "load":
+            scheduler = make_scheduler(content)
+            return scheduler.name, isinstance(scheduler, CompiledScheduler)
+        if what == "reset":
+            seen = SeenState(content[0])
+            return scheduler.reset(content[1])
+        seen.renew(content)
+        return decision_parts(scheduler.decide(Observation(seen)))
+
+    answer_all(link, answer, watch, ("load", text))
+
+
+def answer_all(link: Connection, answer: Callable[[str, Any], Any], watch: _Watch, question: tuple[str, Any]) -> None:
+    """Answer questions, the first of which is known, until the other end is closed."""
     while True:
+        what, content = question
         try:
-            if what == "load":
-                scheduler = make_scheduler(content)
-                answer = scheduler.name, isinstance(scheduler, CompiledScheduler)
-            elif what == "reset":
-                seen, rng = SeenState(content[0]), content[1]
-                answer = scheduler.reset(rng)
-            else:
-                seen.renew(content)
-                answer = decision_parts(scheduler.decide(Observation(seen)))
-            reply = True, answer
+            reply = True, answer(what, content)
         except BaseException as error:
             where = "" if isinstance(error, DecimaError) else f"{what} raised "
             reply = False, f"{where}{sentence(error)}"
@@ -207,6 +251,6 @@ def serve(link: Connection, text: str) -> None:
             reply, watch.refused = (False, watch.refused), ""
         try:
             link.send(reply)
-            what, content = link.recv()
+            question = link.recv()
         except (EOFError, OSError):
             return

@@ -1,4 +1,4 @@
-"""References of the tasks: tuned rules, lower bounds, and the best schedules that an offline search reached.
+"""References of the tasks: tuned rules, lower bounds, and the best of offline searches.
 
 ``python -m decima.bench.references`` computes them anew, which takes ten minutes, and writes the file that the package
 has. Rules are tuned on training seeds with a stated number of candidates; bounds and searches are of the test seeds.
@@ -28,12 +28,12 @@ _LONGEST = 50  # jobs of instances that are searched
 
 @cache
 def references() -> dict[str, dict[str, Any]]:
-    """References by task: ``tuned`` (text), ``bound`` and ``best`` (by test instance; None where there is none)."""
+    """References by task: ``tuned`` (text), ``bound`` and ``best`` (by test instance, or None)."""
     return read_json(FILE) if FILE.is_file() else {}
 
 
 def tuned_rule(task: Task) -> str:
-    """Text of the tuned rule of a task; the rule with its defaults before it was tuned."""
+    """Text of the tuned rule of a task; before tuning, the rule itself."""
     return references().get(task.name, {}).get("tuned", task.rule)
 
 
@@ -43,7 +43,7 @@ def reference_scores(task: Task, name: str) -> list[float | None]:
 
 
 def tune_rule(task: Task) -> str:
-    """Tune the rule of a task on its training seeds; rules without parameters are chosen from a list."""
+    """Tune the rule of a task on its training seeds, or choose one."""
     instances = task.instances("training")
     jobs, seeds = [task.workload(each) for each in instances], [each.seed for each in instances]
     work = {"train_seeds": seeds, "metric": task.metric}
@@ -89,7 +89,7 @@ def bound(task: Task, instance: Instance) -> float:
 
 
 def best(task: Task, instance: Instance) -> float | None:
-    """Score of the best schedule that an offline search reached, which knows durations; None where none is tried."""
+    """Score of the best schedule of an offline search, which knows durations; or None."""
     workload = task.workload(instance)
     budget, metric = _SEARCHES.get(task.system, (0, ""))
     if task.metric != metric or task.durations_hidden or len(workload.arrival_ms) > _LONGEST:

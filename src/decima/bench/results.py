@@ -1,4 +1,4 @@
-"""Result files: written as one JSON, and checked against the suite before anything is read from them."""
+"""Result files, which are checked against the suite before anything is read from them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from decima.bench.isolation import EntryTimeoutError, sentence
 from decima.bench.tasks import SUITE, Instance, Task
 from decima.core.errors import InvalidDecisionError
 from decima.core.progress import progress_bar
-from decima.core.system import SystemScheduler
+from decima.core.system import SystemScheduler, SystemWorkload
 from decima.evaluation.workers import make_workers
 
 SCHEMA = 1
@@ -43,10 +43,18 @@ class Score:
     failure: str = ""  # why it failed
 
 
-def score(task: Task, scheduler: SystemScheduler, instance: Instance) -> Score:
-    """Run a scheduler on an instance; whatever it does wrong is a failure."""
+def score(task: Task, scheduler: SystemScheduler, instance: Instance, workload: SystemWorkload | None = None) -> Score:
+    """Run a scheduler on an instance; whatever it does wrong is a failure.
+
+    Args:
+        task: The task.
+        scheduler: The scheduler.
+        instance: The instance.
+        workload: Its jobs; drawn when omitted.
+    """
     system, settings = task.runs_on, task.settings
-    state = system.state(system.tables(task.workload(instance), settings), settings)
+    workload = task.workload(instance) if workload is None else workload
+    state = system.state(system.tables(workload, settings), settings)
     begin = perf_counter()
     try:
         system.run(state, scheduler, instance.seed)
@@ -73,7 +81,7 @@ def scores(
     workers: int | None = None,
     advance: Callable[[Score], object] | None = None,
 ) -> list[Score]:
-    """Score a scheduler on instances; after one took too long, those that are left count as failures, too."""
+    """Score a scheduler on instances; when one takes too long, the rest fails, too."""
     if getattr(scheduler, "concurrent", False):
         return make_workers(partial(score, task, scheduler), None, workers).map(instances, advance)
     done: list[Score] = []

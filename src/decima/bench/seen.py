@@ -1,4 +1,4 @@
-"""What a scheduler in a process of its own sees of a cluster: the past and the present, no ends and no arrivals ahead.
+"""State of a cluster as an entry sees it: no ends, no arrivals ahead.
 
 Jobs keep their numbers; arrays end with the last job that has arrived. Arrays of profiles have a row per stage.
 """
@@ -54,7 +54,7 @@ class Window:
         self._state, self._jobs = state, -1
 
     def content(self) -> dict[str, Any]:
-        """Scalars and arrays by name; what arrives with jobs only where one has arrived since the last call."""
+        """Scalars and arrays by name; facts of jobs only where one has arrived since."""
         state = self._state
         jobs = int((state.job_state != ARRIVING).sum())
         end = int(state.job_first_stage[jobs])

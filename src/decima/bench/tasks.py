@@ -1,4 +1,4 @@
-"""Tasks of a suite: jobs, settings, objective, seeds and limit, with a hash over all of it."""
+"""Tasks of a suite: jobs, settings, objective, seeds and limit, with a hash."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from decima.core.grammar import hint
 from decima.core.objectives import Objective
 from decima.core.system import System, SystemSettings, SystemWorkload, get_system, objective_of
 from decima.workload.jobs import Workload
+from decima.workload.profile import JobProfile
 from decima.workload.sources import get_source, parse_jobs
 
 SUITE = "bench-1"
@@ -119,12 +120,13 @@ def without_durations(workload: Workload) -> Workload:
 
     Source: appendix J.
     """
-    hidden = {}
-    for profile in workload.universe:
-        stages = tuple(replace(stage, reported_ms=HIDDEN_MS) for stage in profile.stages)
-        hidden[profile] = replace(profile, stages=stages)
-    jobs = tuple(replace(job, profile=hidden[job.profile]) for job in workload.jobs)
-    return Workload(jobs, workload.label, tuple(hidden.values()))
+    jobs = tuple(replace(job, profile=_hidden(job.profile)) for job in workload.jobs)
+    return Workload(jobs, workload.label, tuple(map(_hidden, workload.universe)))
+
+
+@cache
+def _hidden(profile: JobProfile) -> JobProfile:
+    return replace(profile, stages=tuple(replace(stage, reported_ms=HIDDEN_MS) for stage in profile.stages))
 
 
 def _without_sizes(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +13,14 @@ from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
 from decima.commands.shared.outputs import check_output, output_path, wrote
 from decima.core.errors import ConfigError
+from decima.core.files import plain
 
 app = typer.Typer(help="Score schedulers on fixed tasks, beside tuned rules and bounds.", no_args_is_help=True)
 Tasks = Annotated[
     list[str] | None,
     typer.Option("--task", metavar="NAME", help="Only this task; may be repeated.", show_default="all"),
 ]
+USES = ("validation", "training", "test")
 ROW = "{:<18} {:>12} {:>12} {:>12} {:>8} {:>14}"
 
 
@@ -27,7 +31,7 @@ def register(root: typer.Typer) -> None:
 
 @app.command("list")
 def list_tasks() -> None:
-    """List tasks: what is scored on how many instances, the tuned rule, and what is missing here."""
+    """List tasks: objective, instances, seeds, tuned rule, and what is missing here."""
     from decima.bench.references import tuned_rule
     from decima.bench.tasks import SUITE, tasks
 
@@ -62,7 +66,7 @@ def run(
     out: options.ResultOut = None,
     workers: options.Workers = None,
 ) -> None:
-    """Run an entry on the tasks of its system, and compare it with the tuned rules."""
+    """Run an entry on the tasks of its system, beside the bounds."""
     from decima.bench.entries import opened
     from decima.bench.results import summary, write_result
     from decima.bench.run import run as run_tasks
@@ -130,3 +134,31 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Result file
     from decima.bench.results import read_result, summary
 
     typer.echo(summary(read_result(file)))
+
+
+@app.command()
+def score(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Files with a function rule; without any, names by standard input."),
+    ] = None,
+    task: Annotated[str, typer.Option(metavar="NAME", help="Task of the Spark cluster.")] = "embedded-batch",
+    many: Annotated[Path | None, typer.Option(metavar="DIR", help="Score every .py file of a folder.")] = None,
+    seeds: Annotated[str, typer.Option(metavar="|".join(USES), help="Whose instances.")] = "validation",
+    limit_s: Annotated[float, typer.Option(metavar="S", min=0.1, help="Time that one rule may take.")] = 30.0,
+) -> None:
+    """Score rules of one function each, a JSON line per file."""
+    from decima.bench.scoring import RuleScorer
+    from decima.bench.tasks import task_named
+
+    if seeds not in USES:
+        raise ConfigError(f"seeds must be {', '.join(USES)}, got {seeds!r}")
+    if many is not None and not many.is_dir():
+        raise ConfigError(f"there is no folder {many}")
+    paths = [*(files or ()), *(sorted(many.glob("*.py")) if many is not None else ())]
+    if files and (missing := [path for path in files if not path.is_file()]):
+        raise ConfigError(f"there is no file {missing[0]}")
+    lines = (Path(line.strip()) for line in sys.stdin if line.strip())
+    with RuleScorer(task_named(task), seeds, limit_s) as scorer:
+        for line in scorer.score_all(paths if files or many is not None else lines):
+            typer.echo(json.dumps(plain(line)))

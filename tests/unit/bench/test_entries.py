@@ -41,12 +41,10 @@ def isolated():
     with IsolatedScheduler(f"{FILE}:Shortest") as scheduler:
 
         def become(name, limit_s=20.0):
-            scheduler.text, scheduler.limit_s = f"{FILE}:{name}", limit_s
-            if scheduler._process is None:
-                scheduler._start()
-            else:
-                scheduler._left_s = 60.0
-                scheduler._ask("load", scheduler.text)
+            if not scheduler.runs:
+                scheduler.start()
+            scheduler.limit_s = limit_s
+            scheduler.ask("load", f"{FILE}:{name}", 60.0, 60.0)
             return scheduler
 
         yield become
@@ -157,7 +155,7 @@ def test_compiled_rules_from_outside(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("fairr", "unknown scheduler 'fairr'; did you mean fair"),
+        ("fairr", "unknown scheduler 'fairr'; did you mean 'fair'"),
         ("no_such_file.py:Mine", "there is no file no_such_file.py"),
         (f"{FILE}:Missing", "Missing"),
         ("decima:no-policy", "no-policy"),

@@ -1,0 +1,104 @@
+"""Scores of rules from files, by a process with limits on time and memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import mean
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from decima.bench.isolation import Apart, answer_all, confine, sentence
+from decima.bench.references import tuned_rule
+from decima.bench.rules import Rule, read_rule
+from decima.bench.run import score
+from decima.bench.tasks import Instance, Task, task_named
+from decima.core.errors import ConfigError, SchedulerError
+from decima.evaluation.statistics import paired_change
+
+
+class RuleScorer(Apart):
+    """A process that scores rules on the instances of one task.
+
+    Args:
+        task: The task, of the Spark cluster.
+        use: Whose seeds: ``validation``, ``training`` or ``test``.
+        limit_s: Time in seconds that one rule may take.
+
+    Raises:
+        ConfigError: The task is of another system, or its data is missing.
+    """
+
+    def __init__(self, task: Task, use: str = "validation", limit_s: float = 30.0) -> None:
+        if task.system != "spark":
+            raise ConfigError(f"task {task.name} is of system {task.system}; rules are scored on tasks of spark")
+        if missing := task.missing():
+            raise ConfigError(f"task {task.name}: {missing}")
+        super().__init__(_serve, task.name, use)
+        self._about = {"task": task.name, "seeds": use}
+        self.limit_s = limit_s
+
+    def score(self, path: Path) -> dict[str, Any]:
+        """JSON-ready line about the rule of a file.
+
+        Returns:
+            ``file``, ``sha256``, ``task``, ``seeds``, and either ``score`` (the mean), ``change_percent`` (against the
+            tuned rule, paired, with ``change_low`` and ``change_high``), ``compiled`` and ``scores``, or ``error``;
+            last ``seconds``, the only entry that differs from run to run.
+        """
+        begin = perf_counter()
+        line = {"file": str(path), "sha256": _digest(path)} | self._about
+        try:
+            if not self.runs:
+                self.start()
+            line |= self.ask("rule", str(path), self.limit_s, self.limit_s)
+        except SchedulerError as error:
+            line["error"] = sentence(error)
+        return line | {"seconds": round(perf_counter() - begin, 3)}
+
+    def score_all(self, paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+        """Lines about the rules of files."""
+        return map(self.score, paths)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def _first_come(job_order):
+    return job_order
+
+
+def _serve(link: Connection, name: str, use: str) -> None:
+    """Answer for the rules of files until the other end is closed."""
+    task = task_named(name)
+    jobs = [(instance, task.workload(instance)) for instance in task.instances(use)]
+    rule = task.runs_on.make_scheduler(tuned_rule(task))
+    tuned = np.array([score(task, rule, *each).value for each in jobs])
+    score(task, Rule(_first_come, False), *jobs[0])
+    watch = confine()  # when all is compiled that rules share
+
+    def answer(what: str, content: Any) -> Any:
+        return None if what == "load" else _line(task, jobs, tuned, Path(content))
+
+    answer_all(link, answer, watch, ("load", None))
+
+
+def _line(task: Task, jobs: list[tuple[Instance, Any]], tuned: np.ndarray, path: Path) -> dict[str, Any]:
+    rule = read_rule(path)
+    values = []
+    for row in (score(task, rule, *each) for each in jobs):
+        if rule.error is not None:
+            raise SchedulerError(f"the rule raised {type(rule.error).__name__}: {rule.error}")
+        if rule.row.failed:
+            raise SchedulerError("the rule answered what is no finite number")
+        if row.failure:
+            raise SchedulerError(row.failure)
+        values.append(row.value)
+    names = ("change_percent", "change_low", "change_high")
+    change = dict(zip(names, paired_change(np.array(values), tuned), strict=True))
+    return {"score": mean(values), **change, "compiled": rule.compiled, "scores": values}
