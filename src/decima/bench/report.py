@@ -124,6 +124,15 @@ def _bounds(task: Task, result: dict[str, Any]) -> np.ndarray:
     return np.array([math.nan if known[each] is None else known[each] for each in task.instances(quick=quick)])
 
 
+def _best(task: Task, documents: Sequence[dict[str, Any]]) -> list[float | None]:
+    """Best scores of the instances, of the offline search and of all entries of whole runs."""
+    columns = [reference_scores(task, "best")]
+    whole = [each["tasks"] for each in documents if not each["quick"]]
+    columns += [results[task.name]["scores"] for results in whole if task.name in results]
+    known = [[value for value in row if value is not None] for row in zip(*columns, strict=True)]
+    return [min(row, key=task.objective.loss) if row else None for row in known]
+
+
 def sections(documents: Sequence[dict[str, Any]]) -> list[tuple[Task, str, list[list[str]]]]:
     """Task, sentence about its references, and cells of its rows."""
     parts = []
@@ -137,8 +146,7 @@ def sections(documents: Sequence[dict[str, Any]]) -> list[tuple[Task, str, list[
             f"{task.objective.label}{unit}, {len(task.instances())} instances.",
             f"Tuned rule: {tuned_rule(task)}.",
         ]
-        for name, label in (("bound", "Lower bound"), ("best", "Offline search")):
-            known = reference_scores(task, name)
+        for label, known in (("Lower bound", reference_scores(task, "bound")), ("Best known", _best(task, documents))):
             if None not in known:
                 notes.append(f"{label}: mean {np.mean(known):.{digits}f}.")
         parts.append((task, " ".join(notes), [row.cells(digits) for row in table]))
