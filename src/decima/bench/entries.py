@@ -26,6 +26,7 @@ HEURISTIC, POLICY, PLANNER, PYTHON, SERVICE = "heuristic", "policy", "planner", 
 FUTURE = {
     *("heap_ms", "heap_event", "heap_order", "heap_size", "duration_rng", "duration_next", "arrival_order"),
     *("next_arrival", "num_arrivals", "busy_ms", "num_jobs", "num_stages", "values_ms"),
+    *("loss_ms", "unit_loss_ms", "next_loss", "num_losses", "fault_rng", "fault_next"),
 }
 # Schedulers that read measured durations, where a task hides durations; outside code may not name the last ones.
 MEASURED = ("entry_srw", "lookahead", "driver_time")
