@@ -36,7 +36,7 @@ def figure(name: str, tables: Tables, run: str = "auto") -> Figure:
 
 
 def experiment_of(name: str) -> str:
-    """Name of the experiment that a figure belongs to; imports no module in which the name does not occur.
+    """Name of the experiment of a figure; only modules with that name are imported.
 
     Raises:
         ConfigError: There is no such figure.

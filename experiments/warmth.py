@@ -1,4 +1,4 @@
-"""Imports of notebooks' kernels and of tests' process workers, with the compiled code of a simulation."""
+"""Imports of kernels of notebooks and of process workers of tests, with a compiled simulation."""
 
 import ipykernel.kernelapp  # noqa: F401
 import networkx  # noqa: F401
