@@ -54,5 +54,5 @@ def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
     assert lines[0].startswith("decima               A learned policy: a graph neural network")
     presets = [":batch", ":stream", ":busy", ":alone_batch", ":alone_stream"]
     assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy", *presets]
-    assert lines[-1].endswith("(policy tpch-stream-random)")
+    assert lines[-1].endswith("(policy tpch-stream-random-long)")
     assert run("schedulers").exit_code == 0
