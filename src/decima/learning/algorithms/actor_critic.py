@@ -98,7 +98,6 @@ class ActorCriticConfig(EpisodeLengths):
         "regression",
     )
     scaled: bool = switch(False, "Divide advantages by their standard deviation over all decisions.")
-    entropy: float = number(0.0, "Weight of the entropy bonus.", 0.0)
     critic_first: int = whole(0, "Iterations at first in which the critic alone learns.", 0)
     critic_steps: int = whole(1, "Steps of the critic per iteration.", 1)
 
@@ -150,7 +149,7 @@ class ActorCritic(AgentAlgorithm):
         recorded = agent.recorded_log_prob(records, False)
         row = {"loss": 0.0, "entropy_stage": 0.0, "gradient_norm": 0.0}
         if len(useful) and now.since >= config.critic_first:
-            loss = Loss(entropy_weight=config.entropy, effect_classes=False)
+            loss = Loss(effect_classes=False)
             gradient = agent.learner.gradient(batch, useful, weights[useful], recorded[useful], loss)
             step = gradient.values / np.float32(len(useful))
             norm = agent.learner.apply(step, config.lr_start, config.gradient_norm)

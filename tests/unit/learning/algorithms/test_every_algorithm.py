@@ -38,6 +38,9 @@ SMALL = {
     "memory_first": 15,
     "target_every": 2,
     "explore_start": 0.5,
+    "trace": 0.5,
+    "critic_steps": 2,
+    "critic_first": 1,
 }
 # Values of actions are learned where there is an agent that has them.
 VM_TASKS = {
