@@ -125,7 +125,7 @@ def _bounds(task: Task, result: dict[str, Any]) -> np.ndarray:
 
 
 def _best(task: Task, documents: Sequence[dict[str, Any]]) -> list[float | None]:
-    """Best scores of the instances, of the offline search and of all entries of whole runs."""
+    """Best scores of the instances, of the offline search and of whole runs."""
     columns = [reference_scores(task, "best")]
     whole = [each["tasks"] for each in documents if not each["quick"]]
     columns += [results[task.name]["scores"] for results in whole if task.name in results]
