@@ -129,7 +129,8 @@ def random_units(rng, settings):
     most = int(rng.choice([1, 2, 3, 5, 8]))
     dynamic, loses = ((True, False), (False, True), (True, True))[rng.integers(3)]
     values = {"executors": cores * most, "executor_cores": cores, "shuffle_service": bool(rng.random() < 0.3)}
-    values["executor_startup_ms"] = float(rng.choice([0.0, 700.0, 2000.0]))
+    # Above 0: else the log does not tell what comes before a loss and what after the new start.
+    values["executor_startup_ms"] = float(rng.choice([1.0, 700.0, 2000.0]))
     if dynamic:
         least = int(rng.integers(0, most + 1)) if rng.random() < 0.5 else 0
         values |= {"dynamic": True, "min_executors": least, "initial_executors": int(rng.integers(least, most + 1))}

@@ -474,7 +474,8 @@ def decisions(run):
             yield f"{decision}: no such stage"
             continue
         stage = run.jobs[decision.job].stages[decision.stage]
-        if run.reruns(*decision.place) or any(run.reruns(decision.job, parent) for parent in stage.parents):
+        again = run.reruns(*decision.place) or any(run.reruns(decision.job, parent) for parent in stage.parents)
+        if again or (run.result["truncated"] and run.result.get("losses", {}).get("executors")):
             continue  # what was left then, the log does not tell
         started = sum(task.start_ms < decision.time_ms - TOLERANCE_MS for task in run.of_stage[decision.place])
         if started >= stage.tasks or decision.frontier < 1:

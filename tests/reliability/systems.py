@@ -129,10 +129,10 @@ def _command_line(workload, settings, scheduler, seed, files):
         words += ["--classes", ",".join(f"{each.memory}x{each.cpu}:{each.executors}" for each in settings.classes)]
     else:
         words += ["--executors", settings.executors]
-    plain = Settings.of_mode(settings.mode).as_dict() | {"classes": settings.classes}
+    plain, with_option = Settings.of_mode(settings.mode), ("executors", "mode", "durations", "classes")
     for name, value in settings.as_dict().items():
         # the level rule of mode released follows the durations
-        if name == "level_rule" or (value != plain[name] and name not in ("executors", "mode", "durations", "classes")):
+        if name == "level_rule" or (value != getattr(plain, name) and name not in with_option):
             words += ["--set", f"settings.{name}={value_text(value)}"]
     jobs, result, tasks = files
     done = run(

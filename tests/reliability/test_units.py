@@ -40,11 +40,12 @@ def test_random_runs_keep_all_rules(tmp_path, tally):
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     """A run with removals, losses, tasks that run again and outputs that are computed again."""
-    workload = random_workload(np.random.default_rng(8), max_jobs=6, kind="real", max_tasks=9)
+    workload = random_workload(np.random.default_rng(12), max_jobs=6, kind="real", max_tasks=9)
     values = {"executor_cores": 2, "dynamic": True, "initial_executors": 4, "idle_timeout_ms": 1500.0}
     files = _files(tmp_path_factory.mktemp("good"))
     decima.workload.save(workload, files[0])
-    _library(workload, Settings(executors=8, **values, loss_rate=100.0), make_scheduler("fair"), 4, files)
+    cluster = Settings(executors=8, **values, loss_times_ms=(8e3, 12e3, 16e3))
+    _library(workload, cluster, make_scheduler("fair"), 4, files)
     run = read_run(*files)
     assert violations(run) == []
     assert min(run.result["losses"].values()) > 0

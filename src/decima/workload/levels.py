@@ -64,6 +64,16 @@ def at_size(profile: JobProfile, executors: int, contention: Sequence[float] | N
     return JobProfile(profile.name, tuple(stages), profile.source)
 
 
+def at_sizes(profile: JobProfile, sizes: Sequence[int], contention: Sequence[float] | None = None) -> JobProfile:
+    """Copy of a profile with a level per number of executors, ascending, each as :func:`at_size` has it."""
+    parts = [at_size(profile, size, contention).stages for size in sizes]
+    stages = []
+    for of_sizes in zip(*parts, strict=True):
+        lists = {wave: tuple(getattr(stage, wave)[0] for stage in of_sizes) for wave in WAVES}
+        stages.append(replace(of_sizes[0], levels=tuple(sizes), **lists))
+    return JobProfile(profile.name, tuple(stages), profile.source)
+
+
 def _factor(stage: Stage, wave: str, base: int, executors: int, contention: float) -> float:
     """Factor on the durations of a level for another number of executors."""
     levels = stage.levels

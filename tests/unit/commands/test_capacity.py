@@ -113,7 +113,7 @@ def test_bad_logs(folder):
     (folder / "secret").write_bytes(b"\x8f\x03 encrypted")
     assert "holds no event of a Spark event log" in refuse("capacity", folder / "secret")
     assert refuse("capacity", folder / "missing") == f"no event log at {folder / 'missing'}"
-    assert "is no folder of this machine" in refuse("capacity", "http://localhost:18080")
+    assert "is no folder of this machine" in refuse("capacity", "hdfs://localhost:18080/logs")
     assert "the command reads that file" in refuse("capacity", cut, "--emit", cut)
     assert "ends in .html" in refuse("capacity", cut, "--page", folder / "p.pdf")
 
@@ -143,8 +143,8 @@ def test_dynamic_allocation_and_losses(folder):
     document = read_json(folder / "o.json")
     (ranged,), points = document["dynamic"], {point["executors"]: point for point in document["points"]}
     assert (ranged["min_executors"], ranged["executors"]) == (1, 4)
-    assert points[1]["run_s"] > ranged["run_s"] > points[4]["run_s"]  # it begins with one and grows
-    assert ranged["executor_hours"] < 4 * ranged["run_s"] / 3600
+    assert points[1]["run_s"] < ranged["run_s"] < points[4]["run_s"]  # more executors disturb each other on one host
+    assert points[1]["executor_hours"] < ranged["executor_hours"] < points[4]["executor_hours"] / 2
     assert ranged["cost"] == pytest.approx(0.5 * ranged["executor_hours"])
     assert "spark.dynamicAllocation.minExecutors 1" in (folder / "e.conf").read_text(encoding="utf-8")
     assert "<h2>Dynamic allocation</h2>" in (folder / "p.html").read_text(encoding="utf-8")

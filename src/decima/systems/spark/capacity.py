@@ -28,7 +28,7 @@ from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.settings import MAX_EXECUTORS, Settings, cluster_settings
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Job, Workload
-from decima.workload.levels import at_size
+from decima.workload.levels import at_sizes
 from decima.workload.profile import JobProfile
 
 if TYPE_CHECKING:
@@ -63,8 +63,14 @@ class Recording:
             if getattr(self, name).shape != (size,):
                 raise ConfigError(f"{name} of {self.name!r} has shape {getattr(self, name).shape}; expected ({size},)")
 
-    def at(self, slots: int, load: float = 1.0) -> Workload:
-        """The jobs on so many slots, with arrivals ``load`` times as frequent."""
+    def at(self, slots: int, load: float = 1.0, least: int | None = None) -> Workload:
+        """The jobs on so many slots, with arrivals ``load`` times as frequent.
+
+        Where the number of slots changes, from ``least`` on, durations follow the slots that a job has.
+        """
+        sizes = [slots]
+        while least is not None and (size := least * 2 ** (len(sizes) - 1)) < slots:
+            sizes.insert(-1, size)
         scaled: dict[tuple, JobProfile] = {}
         jobs = []
         for job, first in zip(self.workload.jobs, self.workload.first_stage.tolist(), strict=False):
@@ -72,7 +78,7 @@ class Recording:
             key = (job.profile, contention)
             if key not in scaled:
                 fixed = not any(contention) and all(len(stage.levels) == 1 for stage in job.profile.stages)
-                scaled[key] = job.profile if fixed else at_size(job.profile, slots, contention)
+                scaled[key] = job.profile if fixed else at_sizes(job.profile, sizes, contention)
             jobs.append(Job(scaled[key], job.arrival_ms / load, job.initial, job.name))
         return Workload(tuple(jobs), self.workload.label)
 
@@ -172,7 +178,8 @@ def sweep(
         times = [[np.zeros(0) for _ in range(plan.draws)] for _ in schedulers]
         run_ms, busy_ms, executor_ms = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for recording in recordings:
-            state = new_state(recording.at(slots, load), settings)
+            least = None if plan.dynamic is None else max(1, min(plan.dynamic, executors)) * plan.cores
+            state = new_state(recording.at(slots, load, least), settings)
             for row, inner in enumerate(schedulers.values()):
                 scheduler = AfterDriver(inner, recording.driver_ms)
                 for draw in range(plan.draws):
