@@ -65,7 +65,7 @@ def at_size(profile: JobProfile, executors: int, contention: Sequence[float] | N
 
 
 def at_sizes(profile: JobProfile, sizes: Sequence[int], contention: Sequence[float] | None = None) -> JobProfile:
-    """Copy of a profile with a level per number of executors, ascending, each as :func:`at_size` has it."""
+    """Copy of a profile with one level per size, as :func:`at_size` has them."""
     parts = [at_size(profile, size, contention).stages for size in sizes]
     stages = []
     for of_sizes in zip(*parts, strict=True):
