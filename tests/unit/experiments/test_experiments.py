@@ -45,6 +45,7 @@ TINY = {
         "warm_batch": "tiny-warm",
         "warm_stream": "tiny-warm",
         "residual_stream": "tiny-residual",
+        "stream_curve": "tiny",
         "released": "tiny-warm",
     },
     **{name: dict(experiment(name).tiny) for name in experiment_names()},

@@ -293,7 +293,7 @@ class Settings:
 
     @property
     def most_executors(self) -> int:
-        """Most Spark executors, of :attr:`executor_cores` slots each."""
+        """Most Spark executors, of ``executor_cores`` slots each."""
         return self.executors // self.executor_cores
 
     @property
