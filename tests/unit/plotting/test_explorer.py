@@ -202,6 +202,7 @@ class Page:
 
     def __init__(self, browser, path):
         self.browser = browser
+        browser.get_log("browser")  # what pages of other tests complained of is taken away
         browser.get(path.as_uri())
         WebDriverWait(browser, 60).until(lambda _: browser.execute_script(DRAWN))
 
