@@ -80,19 +80,27 @@ def tpch_data(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def browser():
+def chromium():
     """Headless Chromium, driven by Selenium; without the programs, the test is skipped."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (program and driver):
         pytest.skip("no Chromium with its driver: install the packages chromium and chromium-driver")
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
-    options.binary_location = chromium
+    options.binary_location = program
     # Containers run as root and give little shared memory; no test opens a page from elsewhere.
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1300,900"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with webdriver.Chrome(options=options, service=Service(driver)) as started:
         yield started
+
+
+@pytest.fixture
+def browser(chromium):
+    """The browser on an empty page, without the messages of pages that other tests opened."""
+    chromium.get("about:blank")
+    chromium.get_log("browser")
+    return chromium

@@ -202,7 +202,6 @@ class Page:
 
     def __init__(self, browser, path):
         self.browser = browser
-        browser.get_log("browser")  # what pages of other tests complained of is taken away
         browser.get(path.as_uri())
         WebDriverWait(browser, 60).until(lambda _: browser.execute_script(DRAWN))
 
@@ -231,10 +230,15 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):
+def schedules(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "schedule.html"
     explore(run("fair"), run("fifo")).save(path)
-    return Page(browser, path)
+    return path
+
+
+@pytest.fixture
+def page(browser, schedules):
+    return Page(browser, schedules)
 
 
 class TestBrowser:
@@ -289,7 +293,7 @@ class TestBrowser:
         assert chart["width"] >= 300
         assert dag["top"] >= chart["bottom"]
 
-    def test_no_page_complains(self, page):
+    def test_the_page_complains_of_nothing(self, page):
         messages = [entry["message"] for entry in page.browser.get_log("browser") if entry["level"] == "SEVERE"]
         assert messages == []
         fetched = "return performance.getEntriesByType('resource').map((entry) => entry.name)"
