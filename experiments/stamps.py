@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from experiments.notebooks import calls, code_of, notebook_cells, notebook_slugs
 from experiments.params import checkout, run_names, run_params
 
 TABLES, FIGURES, NOTEBOOKS = "tables", "figures", "notebooks"
+# Where code, parameters and inputs of all results are, beside params.yaml.
+SOURCES = ("data/spark", "experiments", "measure", "models", "notebooks", "params", "src")
 # Parameters of a run that all its results may depend on.
 _OF_RUN = ("workload", "executors", "policies")
 
@@ -85,10 +88,15 @@ def write_stamps() -> list[Path]:
 
     A file whose stamp is the same is left as it is; a file of nothing that exists any more is removed.
 
+    Finding the code of all results takes ten seconds, so nothing is done where all files are as after the last time.
+
     Returns:
         Files that have changed.
     """
     folder = checkout() / "build" / "stamps"
+    digest_file = folder.with_name("stamps.sha256")
+    if digest_file.is_file() and digest_file.read_text(encoding="utf-8") == _everything():
+        return []
     stamps = {}
     for run in run_names():
         stamps |= {f"{run}/{TABLES}/{name}": table_stamp(name, run) for name in experiment_names()}
@@ -104,7 +112,18 @@ def write_stamps() -> list[Path]:
         if path.is_file() and path.relative_to(folder).as_posix() not in stamps:
             path.unlink()
             changed.append(path)
+    atomic_write_text(digest_file, _everything())
     return changed
+
+
+def _everything() -> str:
+    """Digest of the stamps and of all files behind them."""
+    root, content = checkout(), hashlib.sha256(sys.version.encode())
+    inner = (path for folder in ("build/stamps", *SOURCES) for path in (root / folder).rglob("*"))
+    for path in sorted([root / "params.yaml", *inner]):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content.update(path.relative_to(root).as_posix().encode() + b"\0" + _content(path).encode())
+    return content.hexdigest()
 
 
 def _figure_code(names: Iterable[str]) -> list[str]:
