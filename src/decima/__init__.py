@@ -13,6 +13,7 @@ __all__ = [
     "__version__",
     "check_scheduler",
     "compare",
+    "from_logs",
     "gym",
     "list_schedulers",
     "load",
@@ -31,6 +32,7 @@ __all__ = [
 _EXPORTS: dict[str, tuple[str, str | None]] = {
     "check_scheduler": ("decima.systems.spark.schedulers", "check_scheduler"),
     "compare": ("decima.evaluation.comparison", "compare"),
+    "from_logs": ("decima.connect.eventlog.profiles", "from_logs"),
     "gym": ("decima.gym", None),
     "list_schedulers": ("decima.systems.spark.schedulers", "list_schedulers"),
     "load": ("decima.workload", "load"),
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from decima import gym as gym
     from decima import plotting as plotting
     from decima import workload as workload
+    from decima.connect.eventlog.profiles import from_logs as from_logs
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import optimum as optimum
     from decima.evaluation.run import simulate as simulate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.connect.eventlog.application import Application
+from decima.connect.eventlog.application import Application, read_event_logs
 from decima.connect.eventlog.tables import SIZES, USED
-from decima.core.errors import WorkloadError
+from decima.core.errors import EventLogError, WorkloadError
+from decima.workload.jobs import Job, Workload
 from decima.workload.profile import WAVES, JobProfile, Stage
 
 if TYPE_CHECKING:
@@ -47,6 +49,21 @@ class _Run:
     stage: np.ndarray  # [tasks used], as the next two
     wave: np.ndarray
     task_ms: np.ndarray
+
+
+def from_logs(*paths: str | os.PathLike) -> Workload:
+    """Read the queries of Spark event logs as jobs that arrive together.
+
+    Args:
+        paths: event logs, `eventlog_v2_` folders, or folders of these.
+
+    Raises:
+        DataUnavailableError: a path holds no log.
+        EventLogError: a log is damaged, or no query in them is complete.
+    """
+    if not (profiles := collect_profiles(read_event_logs(paths)).profiles):
+        raise EventLogError(f"no complete query in {', '.join(map(str, paths)) or 'no event log'}")
+    return Workload(tuple(map(Job, profiles)), "queries of event logs")
 
 
 def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+import decima
 from decima.connect.eventlog.application import read_event_log, read_event_logs
 from decima.connect.eventlog.profiles import collect_profiles, profiles_of
+from decima.core.errors import EventLogError
 from tests.unit.connect.event_lines import LOGS, executor_added, job_end, job_start, small_log, stage, task_end, write
 
 
@@ -111,6 +113,14 @@ def test_no_complete_query_gives_no_profile(tmp_path):
     assert collected.profiles == []
     assert collected.sizes.empty
     assert collected.runs.empty
+    with pytest.raises(EventLogError, match="no complete query in "):
+        decima.from_logs(tmp_path / "log-0")
+
+
+def test_queries_of_logs_are_a_workload():
+    workload = decima.from_logs(LOGS / "queries.zstd")
+    assert [(job.profile.name, job.arrival_ms) for job in workload.jobs] == [("join", 0), ("subquery", 0), ("scan", 0)]
+    assert decima.simulate(workload, "fair", executors=2, seed=0).avg_jct_s > 0
 
 
 def test_sizes_are_means_over_the_runs():
