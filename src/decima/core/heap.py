@@ -49,14 +49,13 @@ def heap_subject(state):
 
 
 @njit(forceinline=True)
-def _sift_down(state, time, sequence, event):
-    """Put an entry at the root and let it sink."""
+def _sift_down(state, hole, time, sequence, event):
+    """Put an entry at a hole and let it sink."""
     times = state.heap_ms
     order = state.heap_order
     events = state.heap_event
     size = state.heap_size
-    hole = 0
-    child = 1
+    child = 2 * hole + 1
     while child < size:
         right = child + 1
         if right < size and (
@@ -80,7 +79,7 @@ def heap_repeat_top(state, time):
     """Replace the earliest event by the same event at a later time."""
     sequence = state.sequence
     state.sequence = sequence + 1
-    _sift_down(state, time, sequence, state.heap_event[0])
+    _sift_down(state, 0, time, sequence, state.heap_event[0])
 
 
 @njit
@@ -89,7 +88,7 @@ def heap_pop(state):
     size = state.heap_size - 1
     state.heap_size = size
     if size > 0:
-        _sift_down(state, state.heap_ms[size], state.heap_order[size], state.heap_event[size])
+        _sift_down(state, 0, state.heap_ms[size], state.heap_order[size], state.heap_event[size])
 
 
 @njit
@@ -137,21 +136,5 @@ def heap_remove(state, kind, subject):
         order[hole] = order[parent]
         events[hole] = events[parent]
         hole = parent
-    child = 2 * hole + 1
-    while child < size:
-        right = child + 1
-        if right < size and (
-            times[right] < times[child] or (times[right] == times[child] and order[right] < order[child])
-        ):
-            child = right
-        if times[child] > time or (times[child] == time and order[child] > sequence):
-            break
-        times[hole] = times[child]
-        order[hole] = order[child]
-        events[hole] = events[child]
-        hole = child
-        child = 2 * hole + 1
-    times[hole] = time
-    order[hole] = sequence
-    events[hole] = events[size]
+    _sift_down(state, hole, time, sequence, events[size])
     return removed
