@@ -2,10 +2,9 @@
 
 Run from the checkout, on a machine that does nothing else: ``python -m benchmarks.service_load`` (``--seconds 2`` to
 try it, ``--steady`` for the steady rate of ``fair`` alone). Writes ``benchmarks/results/service_load.csv``. One process
-or several serve, another one is all clients. Every client is
-a simulated cluster of 50 executors with so many active jobs, whose reports were recorded and whose decisions are known:
-an answer that is not the known one is wrong, one that does not come is lost. When its recording ends, a client begins
-anew with a report of everything.
+or several serve, another one is all clients. Every client is a simulated cluster of 50 executors with about so many
+active jobs, whose reports were recorded and whose decisions are known: an answer that is not the known one is wrong,
+one that does not come is lost. When its recording ends, a client begins anew with a report of everything.
 
 Columns: ``processes`` of the service; ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each;
 ``calls_per_s`` as asked for (0: each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``, ``max_ms``
@@ -41,8 +40,8 @@ from decima.workload.arrivals import explicit
 from decima.workload.synthetic import default_profiles
 
 EXECUTORS = 50
-# Seconds between arrivals by number of jobs: as much as the executors can do, or more, so that jobs stay so many.
-GAP_S = {10: 18.0, 100: 3.0}
+# Seconds between arrivals by number of jobs in the beginning; 3 to 17 (mean 10) and 88 to 175 (115) are then there.
+GAP_S = {10: 10.0, 100: 6.0}
 ARRIVALS = 300
 RECORDED = 2_000  # reports of a recording
 RATE = 1_000.0  # decisions per second of all clients
@@ -71,11 +70,10 @@ RESULTS = Path(__file__).parent / "results"
 class Recording:
     """A scheduler that notes what a service would be told, and what it should answer."""
 
-    def __init__(self, scheduler: str, jobs: int) -> None:
+    def __init__(self, scheduler: str) -> None:
         self.name = scheduler
         self.calls: list[tuple[bytes, tuple[int, int] | None]] = []
         self._inner = make_scheduler(scheduler)
-        self._jobs = jobs
         self._reporter: StateReporter | None = None
 
     def reset(self, rng: np.random.Generator) -> None:
@@ -83,7 +81,7 @@ class Recording:
 
     def decide(self, observation) -> Decision:
         decision, state = self._inner.decide(observation), observation.state
-        if len(self.calls) < RECORDED and state.num_active >= 0.9 * self._jobs:
+        if len(self.calls) < RECORDED:
             self._reporter = self._reporter or StateReporter(state)
             request = self._reporter.request(not self.calls)
             job = None if decision.stage is None else int(state.stage_job[decision.stage])
@@ -93,11 +91,12 @@ class Recording:
 
 
 def record(scheduler: str, jobs: int) -> list[tuple[bytes, tuple[int, int] | None]]:
-    """Reports of a cluster with so many active jobs or some more, and chosen stages (job, stage; None to idle)."""
+    """Reports of a cluster with about so many active jobs, and chosen stages (job, stage; None to idle)."""
     arrivals = [0.0] * jobs + [GAP_S[jobs] * (number + 1) for number in range(ARRIVALS)]
     profiles = default_profiles()
-    workload = explicit([profiles[number % len(profiles)] for number in range(len(arrivals))], arrivals, label="load")
-    recording = Recording(scheduler, jobs)
+    drawn = np.random.default_rng(0).integers(len(profiles), size=len(arrivals))
+    workload = explicit([profiles[number] for number in drawn], arrivals, label="load")
+    recording = Recording(scheduler)
     decima.simulate(workload, recording, EXECUTORS, 0)
     return recording.calls
 
