@@ -127,9 +127,12 @@ class Client:
             await self._stream.write(data)
             return await self._stream.read()
 
-    async def close(self) -> None:
+    def hang_up(self) -> None:
         if self._stream is not None:
             self._stream.cancel()
+
+    async def close(self) -> None:
+        self.hang_up()
         request = protocol.CloseRequest(session=self._session)
         await self._channel.unary_unary(f"/{NAME}/Close")(request.SerializeToString(), timeout=60)
 
@@ -215,6 +218,8 @@ def come_and_go(service: str, scheduler: str, calls: list, sessions: int) -> int
                     await client.ask(time.perf_counter())
                 if number % 4:
                     await client.close()
+                else:
+                    client.hang_up()
                 lost += client.lost + client.wrong
         return lost
 
