@@ -71,6 +71,7 @@ def test_the_same_seed_gives_the_same_run(case):
             np.testing.assert_array_equal(again.completion_ms, expected.completion_ms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list_systems())
 def test_the_optimum_is_no_worse_than_any_scheduler_and_within_its_bound(name):
     system, (workload, settings, names) = get_system(name), CASES[name]

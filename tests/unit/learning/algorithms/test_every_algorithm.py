@@ -122,6 +122,7 @@ def test_the_number_of_workers_changes_nothing(whole, tmp_path):
     assert_same_run(folder, tmp_path)
 
 
+@pytest.mark.slow
 def test_on_streams_processes_are_as_good_as_threads(whole, tmp_path):
     """Algorithms of one kind have the same agents, which alone know of processes: one of each kind is tried."""
     name, _, _ = whole

@@ -88,6 +88,7 @@ def test_cp_sat_stops_when_interrupted(monkeypatch):
     assert time.monotonic() - begin < 150.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["solver first", "tensorflow first"])
 def test_the_solver_and_tensorflow_live_in_one_process(order):
     """Both have libraries with symbols of the same names; mixed up, they crash."""
