@@ -6,19 +6,22 @@ WORKDIR /build
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY models models
-RUN python -m venv /opt/decima \
-    && /opt/decima/bin/pip install --no-cache-dir ".[service]"
+RUN python -m venv --without-pip /opt/decima \
+    && pip --python /opt/decima/bin/python install --no-cache-dir --no-compile ".[service]"
 
 FROM python:3.11-slim
 RUN useradd --create-home --uid 10001 decima
 COPY --from=build /opt/decima /opt/decima
 ENV PATH=/opt/decima/bin:$PATH \
     PYTHONUNBUFFERED=1
+# The first run compiles, which takes a minute; the image has the functions of simulator and policy already, and the bytecode
+# of what these two commands import.
+RUN export HOME=/home/decima \
+    && decima simulate --jobs embedded:n=2 --scheduler decima --executors 5 \
+    && decima serve --check --scheduler decima --also fair --also weighted_fair \
+    && chown -R decima /home/decima
 USER decima
 WORKDIR /home/decima
-# The first run compiles, which takes a minute; the image has the functions of simulator and policy already.
-RUN decima simulate --jobs embedded:n=2 --scheduler decima --executors 5
-RUN decima serve --check --scheduler decima --also fair --also weighted_fair
 EXPOSE 50051
 ENTRYPOINT ["decima"]
 CMD ["--help"]
