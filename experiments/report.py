@@ -189,6 +189,8 @@ def _reproduce(profile: str) -> str:
     target = f"report@{run}"
     # The pipeline's data lie in the checkout, wherever the user keeps other data.
     environment = os.environ | {config.DATA_DIR_VARIABLE: str(checkout() / "data")}
+    # Stages call this Python, also where its environment is not the active one.
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     if _run_stages(target, environment) != 0:
         raise DecimaError(f"the pipeline failed; its messages are above; to continue: dvc repro report@{run}")
     return run

@@ -4,6 +4,8 @@ import hashlib
 import json
 import re
 import shlex
+import shutil
+import sys
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -252,6 +254,17 @@ def test_a_second_pipeline_in_the_same_checkout_is_refused(tmp_path, monkeypatch
     monkeypatch.setattr(experiments.report, "checkout", lambda: tmp_path)
     with sole_use(tmp_path / "build"), pytest.raises(ConfigError, match=f"the pipeline already runs in {tmp_path}; "):
         reproduce("quick")
+
+
+def test_stages_run_this_python(tmp_path, monkeypatch):
+    """Also where its environment is not the active one."""
+    seen = []
+    monkeypatch.setattr(experiments.report, "checkout", lambda: tmp_path)
+    monkeypatch.setattr("decima.workload.fetch_tpch", lambda progress: None)
+    monkeypatch.setattr(experiments.report, "_run_stages", lambda target, environment: seen.append(environment) or 0)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert reproduce("quick") == "tpch-quick"
+    assert Path(shutil.which("python", path=seen[0]["PATH"])).parent == Path(sys.executable).parent
 
 
 def test_notebooks_that_fail_are_named_after_all_were_tried(tmp_path, monkeypatch):
