@@ -41,6 +41,7 @@ JOBS, EXECUTORS, DELAY_S, GAP_S = (2, 12), (4, 50), (0.0, 10.0), 60.0  # limits;
 START_JOBS, START_EXECUTORS, START_DELAY_S, START_GAP_S = 10, 20, 2.0, 10.0
 HOT, COLD = 0.1, 0.005  # first and last temperature, in units of the logarithm of the ratio
 DIRECTIONS = ("first_loses", "second_loses")
+LOSES = ("A loses", "B loses")  # the same on the terminal
 TRAITS = {
     "jobs": "jobs",
     "tasks": "tasks per job",
@@ -252,16 +253,16 @@ def _row(search: _Search, case: Case, ratio: float, direction: int) -> dict[str,
 
 def lines(document: dict[str, Any]) -> Iterator[str]:
     """Lines of the terminal: kept instances, then what they have in common."""
-    names = [f"{document['first']} loses", f"{document['second']} loses"]
-    form = "{:<32.32} {:>8} {:>10} {:>16} {:>6} {:>10}"
+    yield from (f"{letter}: {document[side]}" for letter, side in zip("AB", ("first", "second"), strict=True))
+    form = "{:<10} {:>8} {:>10} {:>18} {:>6} {:>10}"
     yield form.format("", "searched", "confirmed", "95 %", "jobs", "executors")
-    for name, group in zip(names, DIRECTIONS, strict=True):
+    for name, group in zip(LOSES, DIRECTIONS, strict=True):
         for row in document[group]:
             interval = f"[{row['low']:.3f}, {row['high']:.3f}]"
             ratios = f"{row['ratio']:.3f}", f"{row['confirmed']:.3f}"
             yield form.format(name, *ratios, interval, len(row["jobs"]), row["executors"])
-    form = "{:<38} {:>10} {:>20.20} {:>20.20}"
-    yield form.format("means", "start", *names)
+    form = "{:<38} {:>10} {:>10} {:>10}"
+    yield form.format("means", "start", *LOSES)
     for trait, label in TRAITS.items():
         means = [np.mean([row["traits"][trait] for row in document[group]]) for group in ("start", *DIRECTIONS)]
         yield form.format(label, *(f"{mean:.3g}" for mean in means))

@@ -158,7 +158,7 @@ def duel(
     if out is not None:
         write_json(out, document)
     typer.echo("\n".join(lines(document)))
-    typer.echo(f"{first} against {second}: {document['evaluations']} instances tried" + wrote(out))
+    typer.echo(f"{document['evaluations']} instances tried" + wrote(out))
 
 
 @app.command()
