@@ -213,7 +213,7 @@ def duel(
     if not all(getattr(each, "concurrent", False) for each in schedulers):
         workers = 1
     items = [(direction, chain) for direction in range(2) for chain in range(CHAINS)]
-    with progress_bar(progress, len(items), "search") as bar:
+    with progress_bar(progress, len(items), "chain") as bar:
         kept = make_workers(search, "threads", workers).map(items, lambda _: bar.update())
     starts = [start_case(search.universe, seed, chain) for chain in range(CHAINS)]
     groups = {"start": [_row(search, case, math.exp(search.value(case, 0)), 0) for case in starts]}
