@@ -10,6 +10,7 @@ from decima.bench.references import reference_scores, tuned_rule
 from decima.bench.report import best_known, read_folder, rows
 from decima.bench.tasks import Task, task_named, tasks
 from decima.plotting.words import count
+from decima.systems.spark.policy.learned import decima
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Files, Profiles, StoredPolicy
@@ -36,7 +37,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """
     documents = read_folder(checkout() / FOLDER)
     entries = [row for task in tasks().values() for row in _entries(task, documents)]
-    rule, policy = tuned_rule(task_named(f"{source.name}-batch")), f"decima:{context.policies['batch']}"
+    rule, policy = tuned_rule(task_named(f"{source.name}-batch")), f"{decima.__name__}:{context.policies['batch']}"
     outcome = duel(
         rule,
         policy,
@@ -147,7 +148,7 @@ def benchmark_duel(tables: Tables, run: Run) -> plotting.style.Figure:
 
 EXPERIMENT = Experiment(
     "benchmark",
-    "the benchmark",
+    "fixed tasks, and a duel",
     compute,
     figures=(benchmark_changes, benchmark_duel),
     inputs=(Profiles(), StoredPolicy("batch"), Files([FOLDER])),
