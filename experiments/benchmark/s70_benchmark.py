@@ -32,7 +32,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables ``benchmark_`` with ``entries``, ``duel`` and ``traits``.
 
     ``entries`` has the committed results, beside the best known scores and the bounds: change against the tuned rule in
-    percent, paired, and the parts in percent of its distances from bound (``closed``) and best known (``reached``).
+    percent, paired, and the parts in percent of its distances from bound (``closed``) and best known (``reached``, 0
+    where that is the tuned rule itself); what decides nothing takes 0 µs.
     ``duel`` has the instances that a search started with and kept, ``traits`` means of what they have in common.
     """
     documents = read_folder(checkout() / FOLDER)
@@ -82,8 +83,8 @@ def _entries(task: Task, documents: list[dict]) -> list[dict]:
     return [
         {"task": task.name, "entry": row.entry, "how": row.how, "score": row.score}
         | dict(zip(columns, row.change, strict=True))
-        | {"closed": row.closed, "reached": 100.0 * row.closed / most if most > 0.0 else float("nan")}
-        | {"decision_us": row.decision_us, "failed": row.failed}
+        | {"closed": row.closed, "reached": 100.0 * row.closed / most if most > 0.0 else 0.0}
+        | {"decision_us": row.decision_us or 0.0, "failed": row.failed}
         for row in table
     ]
 
