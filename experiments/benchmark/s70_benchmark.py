@@ -1,4 +1,4 @@
-"""What schedulers are worth on the benchmark's tasks, and a duel of tuned rule and learned policy."""
+"""Worth of schedulers on the benchmark's tasks; duel of tuned rule and learned policy."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _entries(task: Task, documents: list[dict]) -> list[dict]:
-    """Rows of a task, best first; the best known scores and the bounds are entries, too."""
+    """Rows of a task, best first, with best known scores and bounds."""
     whole = next(each["tasks"][task.name] for each in documents if each["entry"] == TUNED)
     limits = {BEST: best_known(task, documents), BOUND: reference_scores(task, "bound")}
     limits = {name: values for name, values in limits.items() if None not in values}
@@ -90,7 +90,7 @@ def _entries(task: Task, documents: list[dict]) -> list[dict]:
 
 
 def _instance(label: str, row: dict) -> dict:
-    """Row of a kept instance; ratios are of the loser's average JCT to the winner's, in percent above 1."""
+    """Row of a kept instance; the loser's average JCT is in percent above the winner's."""
     percent = {name: 100.0 * (row[name] - 1.0) for name in ("ratio", "confirmed", "low", "high")}
     cluster = {name: row[name] for name in ("executors", "moving_delay_s")}
     return {"side": label, **percent, "rule_s": row["first_s"], "policy_s": row["second_s"], **cluster} | {
@@ -99,7 +99,7 @@ def _instance(label: str, row: dict) -> dict:
 
 
 def learned_and_planned(entries: pandas.DataFrame) -> pandas.DataFrame:
-    """The best entry of every task and form that learns or plans, in the order of the tasks."""
+    """Best entry of every task and form that learns or plans."""
     table = entries[entries["how"].isin(FORMS)].sort_values("score", kind="stable")
     table = table.drop_duplicates(["task", "how"])
     ranks = {name: rank for rank, name in enumerate((*tasks(), *FORMS))}
@@ -107,7 +107,7 @@ def learned_and_planned(entries: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def benchmark_changes(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Change of the best learned and planned entries against the tuned rule, with the best known."""
+    """Change of the best learned and planned entries against the tuned rule."""
     entries = tables["benchmark_entries"]
     table = learned_and_planned(entries)
     shown = table.assign(
@@ -126,7 +126,7 @@ def benchmark_changes(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def benchmark_duel(tables: Tables, run: Run) -> plotting.style.Figure:
-    """How much the loser loses on the instances that a search kept, in the search and confirmed."""
+    """Losses on the instances that a search kept, in the search and confirmed."""
     table = tables["benchmark_duel"]
     table = table[table["side"] != "start"].reset_index(drop=True)
     numbers = table.groupby("side").cumcount() + 1
