@@ -124,7 +124,7 @@ def _bounds(task: Task, result: dict[str, Any]) -> np.ndarray:
     return np.array([math.nan if known[each] is None else known[each] for each in task.instances(quick=quick)])
 
 
-def _best(task: Task, documents: Sequence[dict[str, Any]]) -> list[float | None]:
+def best_known(task: Task, documents: Sequence[dict[str, Any]]) -> list[float | None]:
     """Best scores of the instances, of the offline search and of whole runs."""
     columns = [reference_scores(task, "best")]
     whole = [each["tasks"] for each in documents if not each["quick"]]
@@ -146,7 +146,8 @@ def sections(documents: Sequence[dict[str, Any]]) -> list[tuple[Task, str, list[
             f"{task.objective.label}{unit}, {len(task.instances())} instances.",
             f"Tuned rule: {tuned_rule(task)}.",
         ]
-        for label, known in (("Lower bound", reference_scores(task, "bound")), ("Best known", _best(task, documents))):
+        limits = {"Lower bound": reference_scores(task, "bound"), "Best known": best_known(task, documents)}
+        for label, known in limits.items():
             if None not in known:
                 notes.append(f"{label}: mean {np.mean(known):.{digits}f}.")
         parts.append((task, " ".join(notes), [row.cells(digits) for row in table]))

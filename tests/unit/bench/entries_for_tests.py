@@ -1,9 +1,11 @@
 """Entries that the tests of the benchmark score; each is one thing that an entry may do, or may not."""
 
 import contextlib
+import operator
 import os
 import subprocess
 import time
+from importlib import import_module
 
 import numpy as np
 
@@ -34,81 +36,30 @@ class Chance(Shortest):
         return observation.grant(stage, observation.num_free_executors)
 
 
-class ReadsEnds(Shortest):
-    def decide(self, observation):
-        return observation.grant(observation.frontier[int(observation.state.heap_ms[0]) % 1], 1)
+def forks(self, observation):
+    with contextlib.suppress(Exception):
+        os.fork()
+    return Shortest.decide(self, observation)
 
 
-class ReadsArrivals(Shortest):
-    def decide(self, observation):
-        later = observation.state.job_arrival_ms[observation.state.num_active]
-        return observation.grant(observation.frontier[0], 1 + int(later) % 1)
-
-
-class ReadsTasks(Shortest):
-    def decide(self, observation):
-        from decima.bench.tasks import tasks
-
-        return tasks()
-
-
-class ChangesState(Shortest):
-    def decide(self, observation):
-        observation.state.stage_next[:] = 0
-
-
-class ChangesTime(Shortest):
-    def decide(self, observation):
-        observation.state.now_ms = 0.0
-
-
-class Sleeps(Shortest):
-    def decide(self, observation):
-        time.sleep(60)
-
-
-class Crashes(Shortest):
-    def decide(self, observation):
-        os._exit(7)
-
-
-class Raises(Shortest):
-    def decide(self, observation):
-        return observation.frontier[10**6]
-
-
-class Nonsense(Shortest):
-    def decide(self, observation):
-        return 3.5
-
-
-class Impossible(Shortest):
-    def decide(self, observation):
-        return Decision(observation.frontier[0], 0)
-
-
-class Idles(Shortest):
-    def decide(self, observation):
-        return Decision.idle()
-
-
-class Forks(Shortest):
-    def decide(self, observation):
-        with contextlib.suppress(Exception):
-            os.fork()
-        return super().decide(observation)
-
-
-class Calls(Shortest):
-    def decide(self, observation):
-        subprocess.run(["true"], check=True)
-
-
-class Swallows(Shortest):
-    """Takes more memory than an entry may have."""
-
-    def decide(self, observation):
-        return np.ones(10**10)
+# Classes like Shortest that decide so.
+WRONG = {
+    "ReadsEnds": lambda self, seen: seen.grant(seen.frontier[int(seen.state.heap_ms[0]) % 1], 1),
+    "ReadsArrivals": lambda self, seen: seen.state.job_arrival_ms[seen.state.num_active],
+    "ReadsTasks": lambda self, seen: import_module("decima.bench.tasks").tasks(),
+    "ChangesState": lambda self, seen: operator.setitem(seen.state.stage_next, slice(None), 0),
+    "ChangesTime": lambda self, seen: setattr(seen.state, "now_ms", 0.0),
+    "Sleeps": lambda self, seen: time.sleep(60),
+    "Crashes": lambda self, seen: os._exit(7),
+    "Raises": lambda self, seen: seen.frontier[10**6],
+    "Nonsense": lambda self, seen: 3.5,
+    "Impossible": lambda self, seen: Decision(seen.frontier[0], 0),
+    "Idles": lambda self, seen: Decision.idle(),
+    "Forks": forks,
+    "Calls": lambda self, seen: subprocess.run(["true"], check=True),
+    "Swallows": lambda self, seen: np.ones(10**10),  # more memory than an entry may have
+}
+globals().update({name: type(name, (Shortest,), {"decide": decide}) for name, decide in WRONG.items()})
 
 
 @CompiledDecision
