@@ -89,7 +89,8 @@ def local_logs(logs: Sequence[str | os.PathLike]) -> Iterator[list[Path]]:
 
     Raises:
         ConfigError: An address names no application; the message lists those of its server.
-        DataUnavailableError: No history server answers there, it has no such application, or the disk cannot keep the log.
+        DataUnavailableError: No history server answers there, it has no such application, or the disk cannot keep its
+            log.
         EventLogError: Its answer holds no log.
     """
     with ExitStack() as stack:
