@@ -96,7 +96,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
                 run = run_recording(recordings[0], schedulers[EXPLAINED], executors, seed=seed)
                 sums = time_parts(recordings[0], run)[[f"{part}_s" for part in PARTS]].sum()
                 parts.append({"hosts": hosts, "executors": executors, "seed": seed} | sums.to_dict())
-    made = {
+    frames = {
         "curve": pandas.concat(curves),
         "recorded": recorded,
         "choices": pandas.DataFrame(choices),
@@ -104,7 +104,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "predicted": predicted,
         "trust": trust,
     }
-    return {name: table.round(5) for name, table in made.items()}
+    return {name: table.round(5) for name, table in frames.items()}
 
 
 def _batches(folder) -> list[Application]:
@@ -135,7 +135,7 @@ def _first(recording: Recording, jobs: int) -> Recording:
 
 
 def _choices(points: pandas.DataFrame, recordings: list[Recording], target: str, hosts: str) -> list[dict]:
-    """Knee of every scheduler, and its smallest cluster that meets the target, where one does."""
+    """Knee of every scheduler, and its smallest cluster that meets the target."""
     floors, wanted = floors_of(recordings), read_target(target)
     rows = []
     for scheduler, group in points.groupby("scheduler", sort=False):
@@ -150,7 +150,7 @@ def _choices(points: pandas.DataFrame, recordings: list[Recording], target: str,
 
 
 def _predicted(logs: Sequence[Application]) -> pandas.DataFrame:
-    """Every query that ran alone, predicted from the logs of each size; of its own from other repetitions."""
+    """Every query that ran alone, predicted from the logs of each size."""
     of_size = sizes_of([log.only(log.queries["query"][log.queries["query"].str.contains(_ALONE)]) for log in logs])
     tables = []
     for source, logs_of in of_size.items():
@@ -165,7 +165,7 @@ def _predicted(logs: Sequence[Application]) -> pandas.DataFrame:
 
 
 def _trust(predicted: pandas.DataFrame) -> pandas.DataFrame:
-    """Mean size of the errors in percent, by size that is predicted from and size that is predicted."""
+    """Mean size of the errors in percent, by size of the logs and predicted size."""
     rows = []
     for (source, slots), runs in predicted.groupby(["source", "slots"]):
         error = error_of(runs)

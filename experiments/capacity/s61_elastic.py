@@ -1,4 +1,4 @@
-"""Clusters that grow, shrink and fail: rules and policies that were tuned and trained on a fixed one."""
+"""Clusters that grow, shrink and fail, for rules and policies of a fixed one."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         runs(schedulers, context.settings().replace(executors=number), f"{number} executors", executors=number)
         for number in params["sizes"]
     ]
-    made = {
+    frames = {
         "elastic": elastic,
         "elastic_changes": _changes(elastic),
         "sizes": pandas.concat(sizes, ignore_index=True),
@@ -99,7 +99,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             for seed, stream in zip(seeds, streams, strict=True)
         ),
     }
-    return {name: table.round(3) for name, table in made.items()}
+    return {name: table.round(3) for name, table in frames.items()}
 
 
 def _equal(cluster: str) -> str:
@@ -111,7 +111,7 @@ def _bound_s(stream: Workload, settings: Settings) -> float:
 
 
 def _changes(elastic: pandas.DataFrame) -> pandas.DataFrame:
-    """Changes of all measures in percent against the same scheduler on a fixed cluster, paired by stream."""
+    """Changes in percent against the same scheduler on a fixed cluster, paired."""
     rows = []
     for scheduler, runs in elastic.groupby("scheduler", sort=False):
         of_cluster = {cluster: table.set_index("seed") for cluster, table in runs.groupby("cluster", sort=False)}

@@ -125,7 +125,7 @@ def part_bars(parts: Mapping[str, pandas.DataFrame], axes: Axes | None = None) -
 
 @style.on_axes(legend=Axes.legend)
 def predicted_sums(sums: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Predicted and recorded time of applications over executors, a line per size that is predicted from.
+    """Predicted and recorded time of applications over executors, a line per source size.
 
     Args:
         sums: source, slots, predicted_s, recorded_s; a row per predicted application.
@@ -140,7 +140,7 @@ def predicted_sums(sums: pandas.DataFrame, axes: Axes | None = None) -> None:
 
 @style.on_axes()
 def error_matrix(errors: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Mean error in per cent by size that is predicted from and size that is predicted.
+    """Mean error in per cent, by size of the logs and predicted size.
 
     Args:
         errors: source, slots, query_percent.
