@@ -1,4 +1,4 @@
-"""From a folder of event logs to a number of executors, and how far to trust the prediction."""
+"""From event logs to a number of executors, and how far to trust it."""
 
 from __future__ import annotations
 
