@@ -116,7 +116,7 @@ def test_no_core_requirement_is_optional():
 
 
 def test_everything_imported_is_required_somewhere():
-    brought = {"requests", "llvmlite", "py4j"}  # by pooch, Numba and PySpark
+    brought = {"llvmlite", "py4j"}  # by Numba and PySpark
     known = {*BLOCKED, *brought, *sys.stdlib_module_names, "decima", "experiments", "measure"}
     core = {text.partition(">")[0].replace("-", "_") for text in PROJECT["dependencies"]} | {"yaml"}
     imported = set()

@@ -28,7 +28,8 @@ MEASURES = {"run_s": "run time", "mean_s": "mean JCT", "p50_s": "median JCT", "p
 def _curves(points: pandas.DataFrame) -> Iterable[tuple[str, pandas.DataFrame]]:
     several = points.load.nunique() > 1
     for (scheduler, load), rows in points.groupby(["scheduler", "load"], sort=False):
-        yield (f"{scheduler}, load {load:g}" if several else str(scheduler)), rows.sort_values("executors")
+        label = rows["label"].iloc[0] if "label" in rows else scheduler  # schedulers are called as they were asked for
+        yield (f"{label}, load {load:g}" if several else str(label)), rows.sort_values("executors")
 
 
 @style.on_axes(style.PAGE, 2.8, legend=style.legend_beside)
@@ -70,13 +71,22 @@ def time_curve(
 
 
 @style.on_axes(style.PAGE, 2.6, legend=style.legend_beside)
-def cost_curve(points: pandas.DataFrame, axes: Axes | None = None, *, measure: str) -> None:
+def cost_curve(
+    points: pandas.DataFrame,
+    axes: Axes | None = None,
+    *,
+    measure: str,
+    others: pandas.DataFrame | None = None,
+    floor_s: float | None = None,
+) -> None:
     """Time over cost, or over executor hours without a price.
 
     Args:
-        points: scheduler, load, executors, cost, executor_hours and the measure.
+        points: scheduler, load, executors, cost, executor_hours and the measure; `label` instead of the scheduler.
         axes: Where to draw; a new figure when omitted.
         measure: Column of the time in s.
+        others: cluster, scheduler, executor_hours and the measure of clusters whose size changes.
+        floor_s: Least possible time.
     """
     column, label = ("executor_hours", "executor hours") if points.cost.isna().all() else ("cost", "cost")
     for name, rows in _curves(points):
@@ -84,6 +94,13 @@ def cost_curve(points: pandas.DataFrame, axes: Axes | None = None, *, measure: s
         axes.plot(rows[column], rows[measure], marker="o", markersize=2.5, color=color, label=name)
         for row in rows.iloc[:: max(1, len(rows) // 6)].itertuples():
             axes.annotate(str(row.executors), (getattr(row, column), getattr(row, measure)), fontsize=6)
+    for index, (cluster, rows) in enumerate(() if others is None else others.groupby("cluster", sort=False)):
+        mark = "X*P"[index % 3]
+        colors = [style.scheduler_style(name).color for name in rows.scheduler]
+        axes.scatter(rows[column], rows[measure], marker=mark, s=45, color=colors, edgecolor="white", lw=0.4, zorder=3)
+        axes.plot([], [], mark, color=style.GREY, label=cluster)
+    if floor_s is not None:
+        axes.axhline(floor_s, color=style.GREY, linewidth=0.8, label="lower bound")
     axes.set(xlabel=label, ylabel=f"{MEASURES[measure]} (s)", ylim=(0.0, None))
 
 
@@ -104,6 +121,39 @@ def part_bars(parts: Mapping[str, pandas.DataFrame], axes: Axes | None = None) -
         left = left + share
     style.label_rows(axes, list(parts))
     axes.set(xlabel="share of the time (%)", xlim=(0.0, 100.0))
+
+
+@style.on_axes(legend=Axes.legend)
+def predicted_sums(sums: pandas.DataFrame, axes: Axes | None = None) -> None:
+    """Predicted and recorded time of applications over executors, a line per source size.
+
+    Args:
+        sums: source, slots, predicted_s, recorded_s; a row per predicted application.
+        axes: Where to draw; a new figure when omitted.
+    """
+    for number, (source, rows) in enumerate(sums.groupby("source")):
+        color = (style.BLUE, style.ORANGE, style.GREEN, style.PINK)[number % 4]
+        axes.plot(rows.groupby("slots")["predicted_s"].mean(), marker="o", color=color, label=f"from {source}")
+    axes.plot(sums.slots, sums.recorded_s, "x", color=style.BLACK, markersize=5, label="recorded")
+    axes.set(xlabel="executors", ylabel="run time (s)", ylim=(0.0, None), xticks=sorted(set(sums.slots)))
+
+
+@style.on_axes()
+def error_matrix(errors: pandas.DataFrame, axes: Axes | None = None) -> None:
+    """Mean error in per cent, by size of the logs and predicted size.
+
+    Args:
+        errors: source, slots, query_percent.
+        axes: Where to draw; a new figure when omitted.
+    """
+    table = errors.pivot(index="source", columns="slots", values="query_percent")
+    axes.imshow(table, cmap="Blues", vmin=0.0, vmax=2.0 * float(np.nanmax(table)))
+    for row, column in np.ndindex(table.shape):
+        axes.text(column, row, f"{table.iat[row, column]:.0f} %", ha="center", va="center", fontsize=7)
+    axes.grid(False)
+    axes.set_xticks(range(table.shape[1]), table.columns)
+    axes.set_yticks(range(table.shape[0]), table.index)
+    axes.set(xlabel="executors that are predicted", ylabel="executors of the logs")
 
 
 @style.styled

@@ -53,6 +53,23 @@ def test_cost_or_hours(cost, label):
     assert [text.get_text() for text in axes.texts] == ["1", "2", "4"] * 2
 
 
+def test_a_label_replaces_the_name_of_the_scheduler():
+    named = points().assign(label="first come")
+    assert {line.get_label() for line in capacity.cost_curve(named, measure="run_s").lines} == {"first come"}
+
+
+def test_predictions_beside_what_was_recorded():
+    rows = [(1, 1, 10.0, 11.0), (1, 1, 12.0, 9.0), (1, 2, 6.0, 5.0), (2, 1, 9.0, 11.0)]
+    sums = pandas.DataFrame(rows, columns=["source", "slots", "predicted_s", "recorded_s"])
+    lines = {line.get_label(): line for line in capacity.predicted_sums(sums).lines}
+    assert lines["from 1"].get_ydata().tolist() == [11.0, 6.0]
+    assert lines["recorded"].get_ydata().tolist() == [11.0, 9.0, 5.0, 11.0]
+    rows = [(1, 1, 16.2), (1, 2, 17.0), (2, 1, 11.0), (2, 2, 15.0)]
+    errors = pandas.DataFrame(rows, columns=["source", "slots", "query_percent"])
+    axes = capacity.error_matrix(errors)
+    assert [text.get_text() for text in axes.texts] == ["16 %", "17 %", "11 %", "15 %"]
+
+
 def test_bars_of_parts_add_up_to_a_hundred():
     result = run_recording(WIDE, make_scheduler("fifo"), 8)
     axes = capacity.part_bars({"8 executors": time_parts(WIDE, result)})

@@ -10,6 +10,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -88,7 +89,8 @@ def local_logs(logs: Sequence[str | os.PathLike]) -> Iterator[list[Path]]:
 
     Raises:
         ConfigError: An address names no application; the message lists those of its server.
-        DataUnavailableError: No history server answers there, or it has no such application.
+        DataUnavailableError: No history server answers there, it has no such application, or the disk cannot keep its
+            log.
         EventLogError: Its answer holds no log.
     """
     with ExitStack() as stack:
@@ -117,17 +119,21 @@ def _shown(server: str) -> str:
 
 def _fetch(server: str, app_id: str, folder: Path) -> None:
     """Unpack the logs of an application into a folder."""
-    with tempfile.TemporaryFile() as packed:
-        with _get(server, f"{_API}/{quote(app_id, safe='')}/logs") as answer:
-            for part in answer.iter_content(1 << 20):
-                packed.write(part)
-        try:
+    try:
+        with tempfile.TemporaryFile() as packed:
+            with _get(server, f"{_API}/{quote(app_id, safe='')}/logs") as answer:
+                for part in answer.iter_content(1 << 20):
+                    packed.write(part)
             with zipfile.ZipFile(packed) as logs:
                 if not logs.namelist():
                     raise EventLogError(f"{server} has no log of {app_id}")
                 logs.extractall(folder)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
-            raise EventLogError(f"{server} answers with no zip of the log of {app_id}") from None
+    # Damaged, packed in an unknown way or with a password; what the packed bytes say may be damaged, too.
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
+        raise EventLogError(f"{server} answers with no zip of the log of {app_id}") from None
+    except OSError as error:
+        why = error.strerror or error
+        raise DataUnavailableError(f"cannot keep the log of {app_id} in {folder.parent}: {why}") from None
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """Logs from a history server: a small server on loopback with its answers, good and bad."""
 
 import base64
+import errno
 import io
 import json
+import os
 import threading
 import zipfile
 from contextlib import contextmanager
@@ -106,10 +108,25 @@ def test_nonsense_gives_a_sentence(no_user):
             list_applications(server)
     with serving(listed=b"[]") as server:
         assert "has no completed application" in refuse("capacity", server)
-    for logs in (b"", b"PK\x03\x04 no zip", zipped()[:-30]):
+    broken = bytearray(zipped())
+    broken[80:90] = bytes(10)  # its packed bytes
+    for logs in (b"", b"PK\x03\x04 no zip", zipped()[:-30], bytes(broken)):
         with serving(logs=logs) as server:
             assert "answers with no zip of the log" in refuse("capacity", f"{server}/{APP}")
     with serving() as server:
         assert "it answers 404 for /api/v1/applications/no-such/logs" in refuse("capacity", f"{server}/no-such")
     with pytest.raises(DataUnavailableError, match="no history server answers at"):
         list_applications(server)
+
+
+@pytest.mark.parametrize("where", ["zipfile.ZipFile.extractall", "tempfile.TemporaryFile"])
+def test_a_full_disk_is_called_so_and_leaves_nothing(where, no_user, monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(where, full)
+    with serving() as server:
+        message = refuse("capacity", f"{server}/{APP}")
+    assert f"cannot keep the log of {APP} in {tmp_path}: No space left on device" in message
+    assert list(tmp_path.iterdir()) == []

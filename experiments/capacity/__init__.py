@@ -1,0 +1,1 @@
+"""Capacity: how many executors, from event logs, and clusters that grow, shrink and fail."""
