@@ -99,6 +99,13 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         "(appendix B). Differs: a rate per time, not per decision.",
     )
     differential_window: int = whole(100_000, "Decisions of that average.", 1)
+    minibatches_used: int | None = whole(
+        None,
+        "Minibatches per pass that become updates (ppo); none: all. Decisions of an episode share its outcome, so a part "
+        "of those of many episodes says more than all of those of few.",
+        1,
+        none=True,
+    )
     clip: float = number(0.2, "Probability ratios are clipped to 1 -+ clip (ppo).", above=True)
     kl_stop: float | None = number(
         None,
@@ -279,7 +286,7 @@ class PolicyGradient(AgentAlgorithm):
             return
         rng = np.random.default_rng([self.seed, iteration, 2])
         for _ in range(self.config.epochs):
-            yield from shuffled_parts(groups, self.config.minibatches, rng)
+            yield from shuffled_parts(groups, self.config.minibatches, rng)[: self.config.minibatches_used]
 
     def state(self) -> AlgorithmState:
         """Weights, state of the optimiser, and what baselines and reward rate remember."""
