@@ -118,6 +118,10 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         super().__post_init__()
         if self.trace_end_s is not None and self.trace_s is None:
             raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
+        if self.minibatches_used is not None and self.minibatches_used > self.minibatches:
+            raise ConfigError(
+                f"recipe: minibatches_used must be at most minibatches ({self.minibatches}), got {self.minibatches_used}"
+            )
 
     def check_beside(self, recipe: Any) -> None:
         """Refuse several passes over rollouts that nothing uses several times.
