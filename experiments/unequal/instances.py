@@ -26,7 +26,7 @@ SCHEDULERS = (*PAPER, *OTHERS, OURS)
 # Those that figures show.
 SHOWN = (*PAPER, "discounted_rank", "linear_rank", OURS, BOUND)
 # Policies of the figures, from random weights by PPO: of three trainings the one with the best validation.
-LEARNED = {OURS: "lachesis-random", "decima_deft": "decima-deft-random"}
+LEARNED = {OURS: "lachesis-random", "decima_deft": "decima-deft-random-1"}
 # The imitation of the linear rule, in tables only.
 WARM_START = {"lachesis/warm start": "lachesis"}
 BATCH_POLICIES = (*LEARNED.values(), "lachesis-batch")

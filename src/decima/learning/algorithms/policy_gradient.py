@@ -101,8 +101,8 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
     differential_window: int = whole(100_000, "Decisions of that average.", 1)
     minibatches_used: int | None = whole(
         None,
-        "Minibatches per pass that become updates (ppo); none: all. Decisions of an episode share its outcome, so a part "
-        "of those of many episodes says more than all of those of few.",
+        "Minibatches per pass that become updates (ppo); none: all. All decisions of an episode share its outcome, so "
+        "a part of those of many episodes says more than all of those of few.",
         1,
         none=True,
     )
@@ -119,9 +119,8 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         if self.trace_end_s is not None and self.trace_s is None:
             raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
         if self.minibatches_used is not None and self.minibatches_used > self.minibatches:
-            raise ConfigError(
-                f"recipe: minibatches_used must be at most minibatches ({self.minibatches}), got {self.minibatches_used}"
-            )
+            most, got = self.minibatches, self.minibatches_used
+            raise ConfigError(f"recipe: minibatches_used must be at most minibatches ({most}), got {got}")
 
     def check_beside(self, recipe: Any) -> None:
         """Refuse several passes over rollouts that nothing uses several times.
