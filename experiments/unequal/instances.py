@@ -25,7 +25,17 @@ OTHERS = ("cpop", "dls", "tds", "dfrn", "peft", "discounted_rank", "linear_rank"
 SCHEDULERS = (*PAPER, *OTHERS, OURS)
 # Those that figures show.
 SHOWN = (*PAPER, "discounted_rank", "linear_rank", OURS, BOUND)
-BATCH_POLICIES = ("lachesis-batch", "decima-deft-batch")
+# Policies of the figures, from random weights by PPO: of three trainings the one with the best validation.
+LEARNED = {OURS: "lachesis-random", "decima_deft": "decima-deft-random-1"}
+# The imitation of the linear rule, in tables only.
+WARM_START = {"lachesis/warm start": "lachesis"}
+BATCH_POLICIES = (*LEARNED.values(), "lachesis-batch")
+
+
+def text(name: str, settings: str = "") -> str:
+    """Text of a scheduler with its settings; that of a learned one has the policy of the figures."""
+    settings = ",".join(part for part in (settings, f"policy={LEARNED[name]}" if name in LEARNED else "") if part)
+    return f"{name}:{settings}" if settings else name
 
 
 def drawn(

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas
 
 from decima import plotting
-from decima.evaluation.statistics import paired_change
+from decima.evaluation.statistics import mean_interval, paired_change
+from decima.systems.unequal import search
 from decima.systems.unequal.policy.scheduler import load
+from decima.systems.unequal.tpch import tpch_instance
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
-from experiments.unequal.instances import BATCH_POLICIES, drawn, points, schedule_rows
+from experiments.unequal.instances import LEARNED, OURS, drawn, points, schedule_rows, text
 
-LABELS = {
-    "lachesis-batch": "Lachesis, batches",
-    "decima-deft-batch": "Decima-DEFT, batches",
+# Trainings from random weights, seeds 0, 1, 2 of each network.
+TRAININGS = {
+    scheduler: tuple(f"{name}-random{seed}" for seed in ("", "-1", "-2"))
+    for scheduler, name in ((OURS, "lachesis"), ("decima_deft", "decima-deft"))
 }
+BASE = "high_rank_up_deft"
+FRESH = 1000  # first seed of batches on which trainings are compared; no other experiment has them
 # Both recipes over processor time.
 PAPER = "lachesis-paper"
-RECIPES = {"recipe paper (Algorithm 1)": PAPER, "recipe fast": "lachesis-batch"}
+WARM = "recipe fast, warm start"
+RECIPES = {"recipe paper (Algorithm 1)": PAPER, WARM: "lachesis-batch"}
 # Short trainings: one with three seeds, and one for each part that is left out or added.
 SEEDS = ("lachesis-short", "lachesis-short-1", "lachesis-short-2")
 ABLATIONS = {
@@ -31,16 +38,15 @@ ABLATIONS = {
     "no copies": "lachesis-no-copies",
 }
 _SHORT = {f"seed {seed}": name for seed, name in enumerate(SEEDS)}
-# Whose look a line has.
-SCHEDULERS = {"Lachesis, batches": "lachesis", "Decima-DEFT, batches": "decima_deft"}
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Validations of trainings (``unequal_learning``, ``_recipes``, ``_seeds``), and table ``unequal_ablations``."""
+    """Validations of trainings (``unequal_learning``, ``_recipes``), tables ``unequal_trainings``, ``_ablations``."""
+    curves = [_curves({name: name for name in names}).assign(scheduler=key) for key, names in TRAININGS.items()]
     return {
-        "unequal_learning": _curves({LABELS[name]: name for name in params["policies"]}),
+        "unequal_learning": pandas.concat(curves, ignore_index=True),
         "unequal_learning_recipes": _curves(RECIPES, "cpu_s"),
-        "unequal_learning_seeds": _curves(_SHORT | ABLATIONS),
+        "unequal_trainings": _trainings(source, params, context),
         "unequal_ablations": _ablations(source, params, context),
     }
 
@@ -53,6 +59,37 @@ def _curves(policies: Mapping[str, str], *columns: str) -> pandas.DataFrame:
         curve = pandas.DataFrame({key: card["curve"][key] for key in ("iteration", "phase", "val_greedy", *columns)})
         rows.append(curve.assign(policy=label, iteration=curve["iteration"] + 1))
     return pandas.concat(rows, ignore_index=True)
+
+
+def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
+    """Change of every training on fresh batches, their mean, and what better orders would gain.
+
+    The interval of a training is over batches, that of a mean over trainings.
+    """
+    plans = {name: text(name) for name in (BASE, "discounted_rank", "linear_rank", "best_plan")}
+    plans["best_plan"] += ":policy=none"
+    names = {name: scheduler for scheduler, policies in TRAININGS.items() for name in policies}
+    plans |= {name: f"{scheduler}:policy={name}" for name, scheduler in names.items()}
+    rows = []
+    for (ccr,) in points(context, "trainings", [(ccr,) for ccr in params["trained_ccr"]]):
+        seeds = range(FRESH, FRESH + params["trained_workloads"])
+        options = {"edges": float(ccr), "executors": context.executors, "source": source.name}
+        instances = [tpch_instance(params["jobs"], seed, **options) for seed in seeds]
+        wide = pandas.DataFrame(schedule_rows(instances, plans))
+        wide = wide.pivot(index="seed", columns="scheduler", values="makespan_s")
+        wide["search"] = [search(each, params["budget"], seed).makespan_s for seed, each in enumerate(instances)]
+
+        def change(name, base, wide=wide):
+            return paired_change(wide[name].to_numpy(), wide[base].to_numpy())
+
+        each = {name: change(name, BASE) for name in wide.columns if name != BASE}
+        ratios = [change(mine, other)[0] for mine, other in zip(*TRAININGS.values(), strict=True)]
+        means = {f"{key}, mean": [each[name][0] for name in policies] for key, policies in TRAININGS.items()}
+        for name, values in (means | {f"{OURS} / decima_deft, mean": ratios}).items():
+            mean, _, low, high = mean_interval(np.array(values))
+            each[name] = mean, low, high
+        rows += [(str(ccr), params["jobs"], name, len(instances), *values) for name, values in each.items()]
+    return pandas.DataFrame(rows, columns=["ccr", "jobs", "scheduler", "batches", "change_percent", "low", "high"])
 
 
 def _ablations(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
@@ -72,17 +109,14 @@ def _ablations(source: WorkloadSource, params: dict, context: Context) -> pandas
 
 
 def unequal_learning_curve(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Makespan over the lower bound on held-out instances, by iteration."""
-    table, short = tables["unequal_learning"], tables["unequal_learning_seeds"]
-    figure = plotting.style.new_figure(plotting.style.COLUMN, 2.6)
-    table = table.assign(scheduler=[SCHEDULERS[name] for name in table["policy"]])
-    axes = figure.subplots()
-    plotting.unequal.learning(table, "makespan / lower bound", axes)
-    short = short[short["policy"].isin(_SHORT)]
-    plotting.unequal.spread(short, "lachesis", f"Lachesis, {len(_SHORT)} short trainings", axes)
+    """Makespan over the lower bound on held-out instances, by iteration, of trainings from random weights."""
+    figure = plotting.style.new_figure(plotting.style.COLUMN, 3.1)
+    known = load(LEARNED[OURS]).card["validation"]
+    label = "makespan / lower bound"
+    plotting.unequal.learning(tables["unequal_learning"], known["references"], label, figure.subplots())
     caption = (
-        "The likeliest nodes on 40 held-out instances, one seed each; filled: imitation, open: policy gradient. Band: "
-        f"least to largest of {len(_SHORT)} seeds."
+        f"PPO from random weights; the likeliest nodes on {known['sequences']} held-out instances. Lines: mean of "
+        f"{len(TRAININGS[OURS])} trainings, bands: least to largest. Dashed: rules with the same placement."
     )
     return plotting.style.entitle(figure, "Learning curves (Figure 6)", caption, "TPC-H")
 
@@ -91,7 +125,7 @@ def unequal_learning_recipes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Makespan over the lower bound on held-out instances, by processor time, of both recipes."""
     figure = plotting.style.new_figure(plotting.style.COLUMN, 3.1)
     table = tables["unequal_learning_recipes"]
-    references = load(RECIPES["recipe fast"]).card["validation"]["references"]
+    references = load(RECIPES[WARM]).card["validation"]["references"]
     plotting.unequal.recipes(table, references, "makespan / lower bound", figure.subplots())
     caption = (
         "The likeliest nodes on 40 held-out instances, one seed each; filled: imitation, open: actor-critic or policy "
@@ -107,7 +141,7 @@ EXPERIMENT = Experiment(
     figures=(unequal_learning_curve, unequal_learning_recipes),
     inputs=(
         Profiles(),
-        Policies((*BATCH_POLICIES, PAPER, *SEEDS, *ABLATIONS.values())),
+        Policies((*sum(TRAININGS.values(), ()), *RECIPES.values(), *SEEDS, *ABLATIONS.values())),
     ),
-    tiny={"policies": ["lachesis-batch", "decima-deft-batch"], "ccr": [5], "jobs": 2, "workloads": 2},
+    tiny={"ccr": [5], "jobs": 2, "workloads": 2, "trained_ccr": [5], "trained_workloads": 2, "budget": 20},
 )

@@ -12,12 +12,14 @@ from experiments.unequal.instances import (
     BATCH_POLICIES,
     BOUND,
     OURS,
+    WARM_START,
     best_other,
     changes,
     drawn,
     means,
     points,
     schedule_rows,
+    text,
 )
 
 KEYS = ("ccr", "jobs", "decision")
@@ -36,9 +38,11 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         instances = drawn(source, jobs, ccr, params["streams"], context.executors, stream=True)
         for decision in params["decisions"]:
             slots = "insertion" if decision == "plan" else "append"
-            texts = {name: f"{name}:decision={decision},slots={slots}" for name in ALL}
+            settings = f"decision={decision},slots={slots}"
+            texts = {name: text(name, settings) for name in ALL}
+            texts |= {name: f"{scheduler}:{settings}" for name, scheduler in WARM_START.items()}
             for name, policy in TRAINED_ON_STREAMS.items():
-                texts[name] = f"{texts[name.partition('/')[0]]},policy={policy}"
+                texts[name] = f"{name.partition('/')[0]}:{settings},policy={policy}"
             rows += schedule_rows(instances, texts, ccr=str(ccr), jobs=jobs, decision=decision)
     table = pandas.DataFrame(rows)
     averages, paired = means(table, KEYS), changes(table, KEYS)
@@ -57,7 +61,8 @@ def unequal_stream_makespan(tables: Tables, run: Run) -> plotting.style.Figure:
     plotting.unequal.lines_by_ccr(table, "jobs", "above_bound", "makespan / lower bound", figure, near=0.005)
     caption = (
         f"{table['streams'].max()} streams per point on {run.cluster}, mean gap 45 s; nodes are decided when their "
-        "parents have finished and an executor is free."
+        "parents have finished and an executor is free. Lachesis and Decima-DEFT learned on batches from random "
+        "weights."
     )
     return plotting.style.entitle(figure, "Makespan of streams (Figure 9a)", caption, run.workload)
 

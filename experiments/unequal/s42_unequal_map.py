@@ -13,12 +13,12 @@ from decima.systems.unequal.optimum.exact import NotProvedError, optimum
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
-from experiments.unequal.instances import BATCH_POLICIES, BOUND, OURS, drawn, points, schedule_rows
+from experiments.unequal.instances import BATCH_POLICIES, BOUND, OURS, WARM_START, drawn, points, schedule_rows, text
 
 BASE = "high_rank_up_deft"
 MAP = ("heft", BASE, "discounted_rank", "linear_rank", "decima_deft", OURS)
 COPIES = ("high_rank_up_deft", "discounted_rank", "linear_rank", OURS)
-KINDS = {"copies": "", "no copies": ":duplicate=false", "unread dropped": ":drop_unread=true"}
+KINDS = {"copies": "", "no copies": "duplicate=false", "unread dropped": "drop_unread=true"}
 SMALL = ("heft", BASE, "discounted_rank", "linear_rank", OURS)
 
 
@@ -31,10 +31,10 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     for ccr, executors, jobs in points(context, "map", grid):
         instances = drawn(source, jobs, ccr, params["workloads"], executors)
         where = {"ccr": str(ccr), "executors": executors, "jobs": jobs, "batches": len(instances)}
-        table = pandas.DataFrame(schedule_rows(instances, {name: name for name in MAP}))
+        table = pandas.DataFrame(schedule_rows(instances, {name: text(name) for name in MAP} | WARM_START))
         wide = table.pivot(index="seed", columns="scheduler", values="makespan_s")
         wide["search"] = [search(each, params["budget"], seed).makespan_s for seed, each in enumerate(instances)]
-        for name in (*(name for name in MAP if name != BASE), "search", BOUND):
+        for name in (*(name for name in MAP if name != BASE), *WARM_START, "search", BOUND):
             change = paired_change(wide[name].to_numpy(), wide[BASE].to_numpy())
             entries.append(
                 where | {"scheduler": name, **dict(zip(("change_percent", "low", "high"), change, strict=True))}
@@ -51,7 +51,7 @@ def _copies(source: WorkloadSource, params: dict, context: Context) -> pandas.Da
     rows = []
     for (ccr,) in points(context, "copies", [(ccr,) for ccr in params["ccr"]]):
         instances = drawn(source, params["copied_jobs"], ccr, params["workloads"], context.executors)
-        texts = {f"{name}/{variant}": name + setting for name in COPIES for variant, setting in KINDS.items()}
+        texts = {f"{name}/{variant}": text(name, setting) for name in COPIES for variant, setting in KINDS.items()}
         table = pandas.DataFrame(schedule_rows(instances, texts))
         wide = table.pivot(index="seed", columns="scheduler", values="makespan_s")
         for name in COPIES:
@@ -75,7 +75,7 @@ def _optima(params: dict, context: Context) -> pandas.DataFrame:
                 continue
             proved += 1
             for name in SMALL:
-                gaps[name].append(100.0 * (make_scheduler(name).schedule(instance).makespan_s / best_s - 1.0))
+                gaps[name].append(100.0 * (make_scheduler(text(name)).schedule(instance).makespan_s / best_s - 1.0))
             best = search(instance, params["budget"], seed)
             gaps["search"].append(100.0 * (best.makespan_s / best_s - 1.0))
         for name, values in gaps.items():
@@ -89,12 +89,13 @@ def _optima(params: dict, context: Context) -> pandas.DataFrame:
 def unequal_headroom(tables: Tables, run: Run) -> plotting.style.Figure:
     """Change against HighRankUp-DEFT over CCR and jobs at the largest cluster, with search and bound."""
     table = tables["unequal_map"]
-    table = table[table["executors"] == table["executors"].max()]
+    table = table[(table["executors"] == table["executors"].max()) & ~table["scheduler"].isin(WARM_START)]
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
     plotting.unequal.change_panels(table, "jobs", figure)
     caption = (
         f"Makespan against HighRankUp-DEFT, paired over {count(table['batches'].max(), 'batch')} per point, one seed "
-        f"each; bars: {INTERVAL}. Search tries priorities of one instance; no schedule is below the bound. "
+        f"each; bars: {INTERVAL}. Lachesis and Decima-DEFT: from random weights. Search tries priorities of one "
+        f"instance; no schedule is below the bound. "
         f"{table['executors'].max()} executors."
     )
     return plotting.style.entitle(figure, "Gain and headroom", caption, run.workload)

@@ -160,24 +160,6 @@ def change_panels(table: pandas.DataFrame, across: str, figure: style.Figure) ->
     _legend(figure, last)
 
 
-@style.styled
-def learning(table: pandas.DataFrame, label: str, axes: Axes) -> Axes:
-    """Scores by iteration, a line per policy; points of imitation are filled.
-
-    Args:
-        table: Columns scheduler (whose look the policy has), policy, iteration, phase, val_greedy.
-        label: Text of the vertical axis.
-        axes: Where to draw.
-    """
-    for (scheduler, name), rows in table.groupby(["scheduler", "policy"], sort=False):
-        mark = style.scheduler_style(scheduler)
-        _curve(rows, "iteration", name, mark.color, mark.linestyle, axes)
-    axes.set_xlabel("iteration")
-    axes.set_ylabel(label)
-    axes.legend(fontsize="x-small")
-    return axes
-
-
 def _curve(rows: pandas.DataFrame, across: str, name: str, color: str, linestyle: str, axes: Axes) -> None:
     """One training; points of imitation are filled."""
     axes.plot(rows[across], rows["val_greedy"], color=color, linewidth=1.0, linestyle=linestyle, label=name)
@@ -200,27 +182,34 @@ def recipes(table: pandas.DataFrame, references: Mapping[str, float], label: str
         imitates = (rows["phase"] == "imitation").any()
         color = style.BLACK if imitates else style.GREY
         _curve(rows, "cpu_s", name, color, "-", axes)
+    axes.set_xscale("log")
+    return _compared(references, "processor time (s)", label, axes)
+
+
+@style.styled
+def learning(table: pandas.DataFrame, scores: Mapping[str, float], label: str, axes: Axes) -> Axes:
+    """Mean scores of trainings by iteration, with a band from least to largest.
+
+    Args:
+        table: Columns scheduler, iteration and val_greedy, a row per training and iteration.
+        scores: Scores of schedulers, drawn as dashed lines.
+        label: Text of the vertical axis.
+        axes: Where to draw.
+    """
+    for name, rows in table.groupby("scheduler", sort=False):
+        over = rows.groupby("iteration")["val_greedy"].agg(["mean", "min", "max"])
+        mark = style.scheduler_style(name)
+        axes.plot(over.index, over["mean"], linewidth=1.0, **mark.line())
+        axes.fill_between(over.index, over["min"], over["max"], color=mark.color, alpha=0.2, linewidth=0)
+    return _compared(scores, "iteration", label, axes)
+
+
+def _compared(references: Mapping[str, float], across: str, label: str, axes: Axes) -> Axes:
+    """Labels of the axes, and scores to compare with as dashed lines."""
     for name, score in references.items():
         mark = style.scheduler_style(name)
         axes.axhline(score, color=mark.color, linewidth=0.8, linestyle="--", label=mark.label)
-    axes.set_xscale("log")
-    axes.set_xlabel("processor time (s)")
+    axes.set_xlabel(across)
     axes.set_ylabel(label)
-    axes.legend(fontsize="x-small")
-    return axes
-
-
-def spread(table: pandas.DataFrame, scheduler: str, label: str, axes: Axes) -> Axes:
-    """Scores of one training by iteration, as a band over seeds.
-
-    Args:
-        table: Columns iteration and val_greedy, a row per seed.
-        scheduler: Whose look the band has.
-        label: Its name in the legend.
-        axes: Where to draw.
-    """
-    scores = table.groupby("iteration")["val_greedy"].agg(["min", "max"])
-    color = style.scheduler_style(scheduler).color
-    axes.fill_between(scores.index, scores["min"], scores["max"], color=color, alpha=0.25, linewidth=0, label=label)
     axes.legend(fontsize="x-small")
     return axes

@@ -54,6 +54,7 @@ def test_yaml_starts_from_a_named_recipe_and_takes_the_name_of_the_file(tmp_path
         ({"effect_classes": 1}, "effect_classes must be true or false"),
         ({"gradient_norm": -1.0}, "gradient_norm must be a number above 0 .or none."),
         ({"epochs": 2}, "epochs and minibatches need algorithm ppo"),
+        ({"minibatches_used": 2}, "minibatches_used must be at most minibatches .1., got 2"),
         ({"lr_shape": "geometric", "lr_end": 0.0}, "lr_end must be above 0"),
         ({"episode_end_s": 1.0}, "episode_end_s must be at least episode_start_s"),
         ({"teacher": 3}, "teacher must be the name of a scheduler, got 3"),

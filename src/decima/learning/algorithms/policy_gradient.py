@@ -99,6 +99,13 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         "(appendix B). Differs: a rate per time, not per decision.",
     )
     differential_window: int = whole(100_000, "Decisions of that average.", 1)
+    minibatches_used: int | None = whole(
+        None,
+        "Minibatches per pass that become updates (ppo); none: all. All decisions of an episode share its outcome, so "
+        "a part of those of many episodes says more than all of those of few.",
+        1,
+        none=True,
+    )
     clip: float = number(0.2, "Probability ratios are clipped to 1 -+ clip (ppo).", above=True)
     kl_stop: float | None = number(
         None,
@@ -111,6 +118,9 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         super().__post_init__()
         if self.trace_end_s is not None and self.trace_s is None:
             raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
+        if self.minibatches_used is not None and self.minibatches_used > self.minibatches:
+            most, got = self.minibatches, self.minibatches_used
+            raise ConfigError(f"recipe: minibatches_used must be at most minibatches ({most}), got {got}")
 
     def check_beside(self, recipe: Any) -> None:
         """Refuse several passes over rollouts that nothing uses several times.
@@ -279,7 +289,7 @@ class PolicyGradient(AgentAlgorithm):
             return
         rng = np.random.default_rng([self.seed, iteration, 2])
         for _ in range(self.config.epochs):
-            yield from shuffled_parts(groups, self.config.minibatches, rng)
+            yield from shuffled_parts(groups, self.config.minibatches, rng)[: self.config.minibatches_used]
 
     def state(self) -> AlgorithmState:
         """Weights, state of the optimiser, and what baselines and reward rate remember."""

@@ -124,6 +124,14 @@ def test_updates_end_when_the_policy_has_moved_too_far(agent, monkeypatch, kl_st
         assert sum(learner.seen[:3]) == sum(learner.seen[3:])
 
 
+def test_a_part_of_the_minibatches_makes_updates(agent, monkeypatch):
+    fields = {"algorithm": "ppo", "loss_reduction": "mean", "epochs": 2, "minibatches": 3}
+    every, some = Counter(0.0), Counter(0.0)
+    updated(agent, every, monkeypatch, **fields)
+    updated(agent, some, monkeypatch, **fields, minibatches_used=2)
+    assert some.seen == every.seen[:2] + every.seen[3:5]
+
+
 def test_reinforce_sums_over_decisions_and_averages_over_rollouts(agent, monkeypatch):
     learner = Counter(0.0)
     row = updated(agent, learner, monkeypatch)
