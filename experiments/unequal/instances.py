@@ -33,7 +33,7 @@ BATCH_POLICIES = (*LEARNED.values(), "lachesis-batch")
 
 
 def text(name: str, settings: str = "") -> str:
-    """Text of a scheduler with its settings; that of a learned one has the policy of the figures."""
+    """Text of a scheduler, with the policy of the figures for a learned one."""
     settings = ",".join(part for part in (settings, f"policy={LEARNED[name]}" if name in LEARNED else "") if part)
     return f"{name}:{settings}" if settings else name
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import decima
 from experiments import figures, notebooks, published, report
 from experiments.experiment import experiment_names
 from experiments.notebooks import PUBLISHED, notebook_cells, notebook_path, notebook_slugs
@@ -169,7 +170,7 @@ def test_the_first_one_begins_with_what_one_learns_and_ends_with_where_to_go():
         assert (ROOT / name).exists(), name
     assert all(isinstance(value, int) for value in parameters(START).values())
     code = "\n".join(cell.source for cell in code_cells(START))
-    for part in ("load", "gantt_of", "explore", "compare", "check_scheduler", "train", "read_event_log"):
+    for part in ("load", "gantt_of", "explore", "compare", "check_scheduler", "train", "from_logs"):
         assert re.search(rf"\b{part}\(", code), part
 
 
@@ -311,9 +312,9 @@ def test_the_pipeline_passes_parameters_that_exist(path):
 
 
 def test_the_first_notebook_reads_its_event_log_from_any_folder_of_the_checkout(monkeypatch):
-    (cell,) = [cell for cell in code_cells(START) if "read_event_log(" in cell.source]
+    (cell,) = [cell for cell in code_cells(START) if "from_logs(" in cell.source]
     for folder in (ROOT, ROOT / "notebooks"):
         monkeypatch.chdir(folder)
-        names = {}
+        names = {"decima": decima, "Path": Path}
         exec(compile(cell.source, "start", "exec"), names)
         assert len(names["queries"]) >= 20
