@@ -23,7 +23,7 @@ from experiments.params import checkout, run_names, run_params
 
 TABLES, FIGURES, NOTEBOOKS = "tables", "figures", "notebooks"
 # Where code, parameters and inputs of all results are, beside params.yaml.
-SOURCES = ("data/spark", "experiments", "measure", "models", "notebooks", "params", "src")
+SOURCES = ("data/spark", "experiments", "measure", "models", "notebooks", "params", "reports/bench", "src")
 # Parameters of a run that all its results may depend on.
 _OF_RUN = ("workload", "executors", "policies")
 

@@ -131,7 +131,8 @@ def test_stamps_look_at_all_inputs():
     paths = {
         path for entry, run in inputs if isinstance(entry, (Files, FilesIn)) for path in entry.paths(run, RUNS[run])
     }
-    assert {path for path in paths if path.startswith(tuple(f"{folder}/" for folder in SOURCES))} == paths != set()
+    folders = tuple(f"{folder}/" for folder in SOURCES)
+    assert {path for path in paths if f"{path}/".startswith(folders)} == paths != set()
     assert not [path for path in re.findall(r'[^\s",:]+\.py:\w', json.dumps(RUNS)) if not path.startswith(SOURCES)]
 
 
