@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from decima.connect.service import scheduler_pb2 as protocol
 from tests.spark import wrong_replies
 from tests.spark.real_spark import BUG, OUTAGE, RECOVERY, plugin_driver, slow_sum, start_queries, wait_until
 from tests.spark.toy_service import toy_service
@@ -148,7 +149,7 @@ def test_adaptive_execution_adds_stages_to_one_job(usable, toy):
         assert start_queries(usable, {"aqe": join}).wait() == {"aqe": 100}
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", "false")
-    graphs = [job for request in toy.requests[seen:] for job in request.jobs]
+    graphs = [job for data in toy.requests[seen:] for job in protocol.DecideRequest.FromString(data).jobs]
     assert {job.job for job in graphs} == {"aqe"}
     sizes = [len(job.stages) for job in graphs]
     assert sizes == sorted(sizes)

@@ -39,7 +39,8 @@ class ToyService:
         cap: executors a job may hold.
         delay_s: sleep before every decision.
         delay_ms: each stage of the query `delayed_query` is delayed once for so long.
-        spoil: changes a reply before it goes out, or gives the bytes to send instead; a function of a module.
+        spoil: changes a reply before it goes out, or gives the bytes to send instead; a function that can be pickled.
+        opened, requests: messages of clients, serialized.
     """
 
     port: int = 0
@@ -51,8 +52,8 @@ class ToyService:
     spoil: Callable[[protocol.Decision], protocol.Decision | bytes] | None = None
     jobs: dict[str, Job] = field(default_factory=dict)
     decisions: list[tuple[str, int, int]] = field(default_factory=list)
-    opened: list[protocol.OpenRequest] = field(default_factory=list)
-    requests: list[protocol.DecideRequest] = field(default_factory=list)
+    opened: list[bytes] = field(default_factory=list)
+    requests: list[bytes] = field(default_factory=list)
     offers: int = 0
     server: grpc.Server | None = field(default=None, repr=False)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -85,10 +86,10 @@ class ToyService:
 
     def forget_session(self) -> None:
         """Know the session of the client no more."""
-        self.opened.append(protocol.OpenRequest())
+        self.opened.append(b"")
 
     def _open(self, request: protocol.OpenRequest, context: grpc.ServicerContext) -> protocol.OpenReply:
-        self.opened.append(request)
+        self.opened.append(request.SerializeToString())
         return protocol.OpenReply(session=f"toy-{len(self.opened)}", version=1, scheduler="toy", lease_ms=60_000)
 
     def _close(self, request: protocol.CloseRequest, context: grpc.ServicerContext) -> protocol.CloseReply:
@@ -103,7 +104,7 @@ class ToyService:
         with self.lock:
             if request.session != f"toy-{len(self.opened)}":
                 context.abort(grpc.StatusCode.NOT_FOUND, "unknown session")
-            self.requests.append(request)
+            self.requests.append(request.SerializeToString())
             self._take(request)
             reply = self._choose(request)
         if self.spoil is not None:

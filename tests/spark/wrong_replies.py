@@ -1,18 +1,24 @@
 """What a service must not say; each changes a decision on its way out."""
 
+import functools
+
 from decima.connect.service import scheduler_pb2 as protocol
 
 
+def _change(values, reply):
+    for name, value in values.items():
+        if not reply.idle:
+            setattr(reply, name, value)
+    return reply
+
+
 def changed(**values):
-    """A function that gives a decision other values, where it runs something."""
+    """A function, for another process, that gives a decision other values, where it runs something."""
+    return functools.partial(_change, values)
 
-    def spoil(reply):
-        for name, value in values.items():
-            if not reply.idle:
-                setattr(reply, name, value)
-        return reply
 
-    return spoil
+def _instead(data, _reply):
+    return data
 
 
 def another_call(reply):
@@ -27,8 +33,8 @@ WRONG = {
     "unknown job": changed(job="nobody's"),
     "too many executors": changed(executors=77),
     "another call": another_call,
-    "not a message": lambda reply: b"\xff\xff\xff\xff\xff",
-    "text that is not UTF-8": lambda reply: b"\x1a\x02\xff\xfe",
+    "not a message": functools.partial(_instead, b"\xff\xff\xff\xff\xff"),
+    "text that is not UTF-8": functools.partial(_instead, b"\x1a\x02\xff\xfe"),
     "negative delay": changed(delay_ms=-1.0, executors=0),
     "endless delay": changed(delay_ms=float("inf"), executors=0),
     "delay with executors": changed(delay_ms=10.0),
