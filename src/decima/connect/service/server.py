@@ -140,7 +140,7 @@ class Service:
         with contextlib.suppress(asyncio.CancelledError):
             await self._expiry
         for context in list(self._silent):
-            with contextlib.suppress(grpc.aio.AbortError, grpc.aio.InternalError):  # or gone
+            with contextlib.suppress(grpc.aio.AbortError, grpc.aio.InternalError):  # its client is gone
                 await context.abort(*_SHUTTING_DOWN)
         await self._server.stop(self.address.grace_s)
         self._pace.close()
