@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from decima.core.errors import RecordError
@@ -67,6 +67,7 @@ def test_tables_of_a_state_are_those_of_its_workload(name):
         STATE.bind(name, getattr(STATE, name))
 
 
+@example(name="job_pool", candidates=1, rows=1, length=len(JOBS))
 @given(
     name=st.sampled_from([name for name, field in RULE.arrays.items() if field.extent in ("job", "stage")]),
     candidates=st.integers(1, 3),
@@ -78,10 +79,11 @@ def test_candidates_with_arrays_of_another_shape_are_refused(name, candidates, r
     field = RULE.arrays[name]
     fits = rows == candidates and length == pool.tables.extents[field.extent] and field.storage == GIVEN
     schedulers = [make_scheduler("priority")] * candidates
+    values = np.zeros((rows, length), dtype=field.dtype)
     if fits:
-        assert len(pool.scores(schedulers, {name: np.zeros((rows, length))})) == candidates
+        assert len(pool.scores(schedulers, {name: values})) == candidates
     else:
         with pytest.raises(RecordError, match=name):
-            pool.scores(schedulers, {name: np.zeros((rows, length))})
+            pool.scores(schedulers, {name: values})
     with pytest.raises(RecordError, match=name):
         pool.scores(schedulers, {name: np.zeros(length)})
