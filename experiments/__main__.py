@@ -71,7 +71,7 @@ def evaluate(experiment: EXPERIMENT, run: RUN = "auto", threads: THREADS = None)
 
 @app.command()
 def plot(experiment: EXPERIMENT, run: RUN = "auto") -> None:
-    """Draw the figures of an experiment into reports/RUN/figures/EXPERIMENT, as png, pdf and svg."""
+    """Draw the figures of an experiment into reports/RUN/figures/EXPERIMENT: png, svg, of a published run pdf."""
     from experiments.figures import draw
     from experiments.tables import load
 

@@ -12,6 +12,7 @@ from decima import plotting
 from decima.core.errors import ConfigError
 from experiments.captions import Run, Tables
 from experiments.experiment import experiment, experiment_module, experiment_names
+from experiments.params import read_params
 
 if TYPE_CHECKING:
     import pandas
@@ -51,14 +52,15 @@ def experiment_of(name: str) -> str:
 
 
 def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
-    """Draw all figures of an experiment into a folder, as png, pdf and svg.
+    """Draw all figures of an experiment into a folder, as png and svg, and as pdf if the run is published.
 
     Returns:
         Paths of the files.
     """
     paths: list[Path] = []
+    kinds = plotting.style.KINDS if run in read_params("results") else ("png", "svg")
     for make in experiment(name).figures:
-        paths += plotting.style.save(_draw_from(make, tables, run), Path(folder) / make.__name__)
+        paths += plotting.style.save(_draw_from(make, tables, run), Path(folder) / make.__name__, kinds)
     return paths
 
 

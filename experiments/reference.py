@@ -84,7 +84,7 @@ def record(run: str) -> Path:
     entries = {name: path.read_bytes() for name, path in table_files(run).items()}
     cards = {name: read_json(card_path(name, run)) for name in experiment_names() if card_path(name, run).is_file()}
     _write_stamps(run, {name: {"stamp": card["stamp"], "tables": card["tables"]} for name, card in cards.items()})
-    entries[_FIGURES] = (json.dumps(figure_digests(run, ".png", ".pdf"), indent=1) + "\n").encode()
+    entries[_FIGURES] = (json.dumps(figure_digests(run, ".png"), indent=1) + "\n").encode()
     path = reference_path(run)
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name in sorted(entries):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
@@ -196,15 +196,20 @@ def entitle(figure: Figure, title: str, caption: str, workload: str) -> Figure:
 KINDS = ("png", "pdf", "svg")
 
 
-def save(figure: matplotlib.figure.Figure, path: str | Path) -> list[Path]:
-    """Write ``path`` with the suffixes ``.png``, ``.pdf`` and ``.svg``; equal figures give equal bytes.
+def save(figure: matplotlib.figure.Figure, path: str | Path, kinds: Sequence[str] = KINDS) -> list[Path]:
+    """Write ``path`` with the suffixes of some kinds; equal figures give equal bytes.
+
+    Args:
+        figure: What is drawn.
+        path: Path without a suffix, or with one of ``KINDS``.
+        kinds: Some of ``KINDS``.
 
     Returns:
         The paths.
     """
     stem = Path(path)
     stem = stem.with_suffix("") if stem.suffix[1:] in KINDS else stem
-    targets = [stem.with_name(f"{stem.name}.{suffix}") for suffix in KINDS]
+    targets = [stem.with_name(f"{stem.name}.{suffix}") for suffix in kinds]
     for target in targets:
         atomic_write_bytes(target, image(figure, target.suffix[1:]))
     return targets

@@ -102,12 +102,13 @@ def test_training_report_has_a_row_of_panels_per_setting():
     assert len(figure("training_ingredients").axes) == 4
 
 
-def test_draw_writes_every_figure_in_three_formats(tmp_path):
-    written = figures.draw("batch", "embedded-quick", kept("batch", "embedded-quick"), tmp_path / "new")
+@pytest.mark.parametrize(("run", "kinds"), [("embedded-quick", ("png", "svg")), ("tpch-full", ("png", "pdf", "svg"))])
+def test_draw_writes_every_figure_in_the_formats_of_the_run(tmp_path, run, kinds):
+    written = figures.draw("batch", run, kept("batch", "embedded-quick"), tmp_path / "new")
     assert [path.name for path in written] == [
         f"{name}.{kind}"
         for name in ("fig09a_batch", "batch_changes", "batch_heuristics", "alpha_batch")
-        for kind in ("png", "pdf", "svg")
+        for kind in kinds
     ]
     assert all(path.stat().st_size > 5000 for path in written)
 
