@@ -158,14 +158,14 @@ def test_over_the_wire(offering, reports):
             async def call(method, data):
                 try:
                     if method == "Watch":
-                        stream = channel.unary_stream(f"/{NAME}/Watch")(data, timeout=60)
+                        stream = channel.unary_stream(f"/{NAME}/Watch")(data, timeout=600)
                         reply = await stream.read()
                         stream.cancel()
                         return None if reply is grpc.aio.EOF else reply
                     if method == "Decide" and len(data) % 2:
-                        stream = channel.stream_stream(f"/{NAME}/Decisions")(iter([data]), timeout=60)
+                        stream = channel.stream_stream(f"/{NAME}/Decisions")(iter([data]), timeout=600)
                         return await stream.read()
-                    return await channel.unary_unary(f"/{NAME}/{method}")(data, timeout=60)
+                    return await channel.unary_unary(f"/{NAME}/{method}")(data, timeout=600)
                 except grpc.aio.AioRpcError as error:
                     require_known(error.code(), error)
                     return None

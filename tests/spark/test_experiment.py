@@ -41,7 +41,7 @@ def test_stopped_and_called_again(tmp_path):
         code = process.wait()
     assert code == 143
     assert "Traceback" not in said
-    _, alive = psutil.wait_procs(family, timeout=30)
+    _, alive = psutil.wait_procs(family, timeout=600)
     assert alive == []
 
     kept = {path.name: path.read_bytes() for path in (out / "runs").glob("*.json")}

@@ -32,7 +32,7 @@ def secured(tmp_path):
 
 def metric(service, name):
     """A number of the service's page of metrics, None if it is not there yet."""
-    with urllib.request.urlopen(service.line.split("metrics at ")[1].strip(), timeout=60) as page:
+    with urllib.request.urlopen(service.line.split("metrics at ")[1].strip(), timeout=600) as page:
         lines = page.read().decode().splitlines()
     return next((float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} ")), None)
 

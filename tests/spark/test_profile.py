@@ -36,7 +36,7 @@ def test_stopped_and_called_again(tmp_path, number):
         code = process.wait()
     assert code == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
     assert "Traceback" not in said
-    _, alive = psutil.wait_procs(family, timeout=30)
+    _, alive = psutil.wait_procs(family, timeout=600)
     assert alive == []
 
     before = read_alone_runs(out)

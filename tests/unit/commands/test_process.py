@@ -95,7 +95,7 @@ def test_interrupted_run_leaves_no_file(tmp_path, folder):
     with pipe.open("w"):  # returns when the command has opened the other end
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=600)
     assert process.returncode == 130
     assert (stdout, stderr) == ("", "error: interrupted\n")
     assert list(folder.iterdir()) == []

@@ -31,7 +31,7 @@ def alive(pid):
         return False
 
 
-def wait_until(condition, seconds=10.0):
+def wait_until(condition, seconds=600.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

@@ -186,7 +186,7 @@ def test_slow_readers_of_metrics(monkeypatch):
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
             reader.sendall((b"", b"GET /met", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n\r\n")[number % 4])
         require_works(service.target)
-        with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=60) as page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=600) as page:
             assert b"decima_sessions" in page.read()
         until(lambda: threading.active_count() <= before + 2)
         require_works(service.target)

@@ -59,12 +59,12 @@ def code_of(call, *arguments, **fields):
 def raw(target, method, data, **options):
     """Send bytes that need not be a message."""
     with grpc.insecure_channel(target) as channel:
-        return channel.unary_unary(f"/{NAME}/{method}")(data, timeout=20, **options)
+        return channel.unary_unary(f"/{NAME}/{method}")(data, timeout=600, **options)
 
 
 def health(target):
     with grpc.insecure_channel(target) as channel:
-        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=NAME), timeout=20).status
+        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=NAME), timeout=600).status
 
 
 def test_client_without_the_schema_reads_it(service):
@@ -82,7 +82,7 @@ def test_health(service):
 def test_metrics(service):
     require_works(service.target)
     assert code_of(raw, service.target, "Decide", b"\xff") is grpc.StatusCode.INVALID_ARGUMENT
-    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=20) as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=600) as page:
         lines = page.read().decode().splitlines()
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert float(values['decima_decisions_total{outcome="stage",scheduler="fifo"}']) >= 1
@@ -203,7 +203,7 @@ def page(port, path, **headers):
     """Status and text of a page."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -279,7 +279,7 @@ def test_commands_are_streamed_to_drivers():
         for channel in channels:
             client = channel.unary_unary(f"/{NAME}/Open")
             request = open_request(shared_cluster="c").SerializeToString()
-            sessions.append(protocol.OpenReply.FromString(client(request, timeout=20)).session)
+            sessions.append(protocol.OpenReply.FromString(client(request, timeout=600)).session)
         streams = []
         for channel, session in zip(channels, sessions, strict=True):
             watch = channel.unary_stream(f"/{NAME}/Watch")
@@ -293,7 +293,7 @@ def test_commands_are_streamed_to_drivers():
             request.session, request.sequence, request.full, request.executors = session, 1, True, 0
             request.jobs[0].stages[0].num_tasks = 9
             request.ClearField("offer")
-            channel.unary_unary(f"/{NAME}/Decide")(request.SerializeToString(), timeout=20)
+            channel.unary_unary(f"/{NAME}/Decide")(request.SerializeToString(), timeout=600)
         assert protocol.Command.FromString(next(streams[0])).target == 4
         channels[0].close()
         assert protocol.Command.FromString(next(streams[1])).target == 4
@@ -379,7 +379,7 @@ def test_a_silent_stream_does_not_keep_the_service_from_ending():
     with contextlib.ExitStack() as stack:
         with running(sessions_of("fifo"), grace_s=60.0) as service:
             channel = stack.enter_context(grpc.insecure_channel(service.target))
-            opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=20)
+            opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=600)
             stream = Stream(channel)
             stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
             begin = time.monotonic()
@@ -389,7 +389,7 @@ def test_a_silent_stream_does_not_keep_the_service_from_ending():
 
 def test_a_client_that_is_gone_leaves_no_stream(service):
     channel = grpc.insecure_channel(service.target)
-    opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=20)
+    opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=600)
     stream = Stream(channel)
     stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
     require_soon(lambda: len(service._silent) == 1)
@@ -404,5 +404,5 @@ def test_watching_is_for_drivers(service):
         watch = channel.unary_stream(f"/{NAME}/Watch")
         for key, code in ((session, grpc.StatusCode.INVALID_ARGUMENT), ("nothing", grpc.StatusCode.NOT_FOUND)):
             request = protocol.WatchRequest(session=key).SerializeToString()
-            assert code_of(lambda request=request: next(watch(request, timeout=20))) is code
+            assert code_of(lambda request=request: next(watch(request, timeout=600))) is code
         client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)
