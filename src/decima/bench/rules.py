@@ -16,11 +16,12 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from numba import cfunc, njit, types
+from numba import cfunc, types
 
 from decima.core.decision import CompiledDecision, Parameter, call_decide, places
 from decima.core.errors import SchedulerError
 from decima.core.grammar import hint
+from decima.core.jit import njit
 from decima.core.record import F64, LOCAL, FieldGroup, Record, RecordType, fields
 from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.rules.choices import choose, choose_idle, job_allocation, remaining_work_ms

@@ -1,9 +1,9 @@
 """Orders of graphs whose edges are flat arrays."""
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 
 
 @cached(njit(cache=True, nogil=True))

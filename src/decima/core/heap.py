@@ -4,8 +4,7 @@ An event is (time, order, kind, subject). The record that holds the heap has the
 ``heap_event`` packs kind and subject into one number.
 """
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.core.record import F64, I64, LOCAL, Field, fields
 
 _SUBJECT_BITS = 32

@@ -7,8 +7,10 @@ import ctypes
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from decima.core.jit import njit
 
 
 def generator_addresses(rng: np.random.Generator) -> tuple[int, int]:

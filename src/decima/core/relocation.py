@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from decima.core.cache import cached
 from decima.core.errors import RecordError
+from decima.core.jit import njit
 from decima.core.record import LOCAL, PLAIN, Field, Record, RecordType
 
 

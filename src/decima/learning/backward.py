@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from decima.core.jit import njit
 from decima.learning.dense import call_dense, call_outer, dense_layer, outer_product
 from decima.learning.perceptron import LEAK
 

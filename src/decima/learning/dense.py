@@ -6,11 +6,12 @@ chain of multiply-adds in the order of the inputs, so results do not depend on h
 """
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from decima.core.decision import CompiledDecision
+from decima.core.jit import njit
 from decima.learning.perceptron import LEAK
 
 _FLOAT = ir.FloatType()

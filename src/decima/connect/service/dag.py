@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
 from decima.core.graphs import topological_order
+from decima.core.jit import njit
 from decima.workload.profile import JobProfile
 
 

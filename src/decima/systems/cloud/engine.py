@@ -9,9 +9,9 @@ Source: Islam et al., TPDS 2022, section 4, Table 3, Eqs. 1 to 14; mode ``releas
 """
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.systems.cloud.fields import (
     COMPLETE,
     GOES_ON,

@@ -4,12 +4,12 @@ Source: §3, §5.2 and §6.2 of the paper and the rules of the released simulato
 """
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
 from decima.core.decision import call_decide
 from decima.core.heap import heap_kind, heap_pop, heap_repeat_top, heap_subject
 from decima.core.interrupts import PATIENCE_NS, clock_ns
+from decima.core.jit import njit
 from decima.systems.spark.decision import (
     CLASS,
     DEFAULTS,

@@ -7,10 +7,10 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
 from decima.core.errors import RecordError, WorkloadError
+from decima.core.jit import njit
 from decima.systems.unequal.engine import ListRule, begin_decisions, decide_now, offer
 from decima.systems.unequal.fields import plan_at
 from decima.systems.unequal.placement import NONE, note, put

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
 from decima.core.decision import call_decide
+from decima.core.jit import njit
 from decima.core.record import Record
 from decima.systems.unequal import graph
 from decima.systems.unequal.fields import PLAN, plan_at

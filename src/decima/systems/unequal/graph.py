@@ -1,10 +1,10 @@
 """Adjacency lists of DAGs as flat arrays, and orders over them."""
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
 from decima.core.graphs import topological_order
+from decima.core.jit import njit
 
 __all__ = ["lists", "longest_down", "longest_up", "pop", "push", "topological_order"]
 

@@ -6,7 +6,8 @@ speeds and available times is enough. The result is exact: the same as looking a
 """
 
 import numpy as np
-from numba import njit
+
+from decima.core.jit import njit
 
 NONE = -1
 

@@ -13,9 +13,9 @@ executors stay where they are while others come and go, which the other two do n
 """
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.systems.cloud.optimum.rental import least_of_vm
 from decima.systems.cloud.workload import NETWORK_BOUND
 

@@ -11,9 +11,9 @@ What the jobs to come lose at least is said by :mod:`decima.systems.cloud.optimu
 """
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.systems.cloud.optimum.bounds import interval_bound, latest_starts, rental_bound, work_bound
 from decima.systems.cloud.optimum.rental import mix
 from decima.systems.cloud.workload import NETWORK_BOUND

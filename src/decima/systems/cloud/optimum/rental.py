@@ -10,9 +10,9 @@ and on the next job only, so it is looked up where it was met before (by hashes 
 """
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 
 PROBES = 8  # places where one hash may be
 NOTHING = -1  # the choice of no executor

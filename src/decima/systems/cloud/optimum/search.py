@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
 from decima.core.checks import check_whole
 from decima.core.interrupts import check_stop
+from decima.core.jit import njit
 from decima.core.progress import progress_bar
 from decima.core.random import draw_below, draw_uniform, next_raw
 from decima.systems.cloud.engine import episode_reward, reset

@@ -2,8 +2,7 @@
 
 from math import log, log1p
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.systems.cloud.catalog import MIB_PER_GB
 from decima.systems.cloud.engine import added_seconds, badly_placed, is_off, ready_at
 from decima.systems.cloud.policy.fields import TEACHER_PLAN, TEACHER_PROGRAM

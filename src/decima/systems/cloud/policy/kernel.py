@@ -2,9 +2,8 @@
 
 from math import exp, log
 
-from numba import njit
-
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.core.random import draw_uniform, next_raw
 from decima.learning.dense import call_dense
 from decima.systems.cloud.engine import fill_mask, is_off, loss_of, ready_at, take

@@ -1,8 +1,8 @@
 """All compiled rules by number, and whole episodes of one of them."""
 
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.systems.cloud.engine import copy_state, reset, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
 from decima.systems.cloud.schedulers.heuristics import (

@@ -11,8 +11,8 @@ time, where Java counts from time 0, so that running VMs come first.
 """
 
 import numpy as np
-from numba import njit
 
+from decima.core.jit import njit
 from decima.core.random import draw_below, next_raw
 from decima.systems.cloud.engine import added_seconds, fitting, is_off, ready_at
 from decima.systems.cloud.workload import NETWORK_BOUND

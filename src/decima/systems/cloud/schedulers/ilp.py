@@ -11,8 +11,8 @@ which weighs cost and duration as R_epi does, and ``good_first`` are ours.
 """
 
 import numpy as np
-from numba import njit
 
+from decima.core.jit import njit
 from decima.systems.cloud.engine import badly_placed, is_off, loss_of
 from decima.systems.cloud.schedulers.heuristics import count_room, price_vms_from, sort_by_key
 from decima.systems.cloud.workload import NETWORK_BOUND

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from math import log
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
 from decima.core.decision import Parameter
+from decima.core.jit import njit
 from decima.systems.spark.fields import ARRIVING, state_at
 from decima.systems.spark.lookahead.copies import FACTORS, Draw, Plan
 from decima.systems.spark.lookahead.projection import NO_FUTURE, Future

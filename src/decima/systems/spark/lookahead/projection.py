@@ -11,10 +11,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import cfunc, njit, types
+from numba import cfunc, types
 
 from decima.core.cache import cached
 from decima.core.heap import heap_push
+from decima.core.jit import njit
 from decima.core.random import draw_below, draw_uniform
 from decima.core.relocation import Numbering, Relocation
 from decima.systems.spark.fields import ARRIVING, CLUSTER, FINISHED, NONE, TASK, state_at

@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 
 if TYPE_CHECKING:
     from decima.systems.spark.optimum.pieces import Pieces, StageFacts

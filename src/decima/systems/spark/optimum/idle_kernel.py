@@ -5,9 +5,9 @@ wait. Rows are numbered; values are float64 [rows, short + 1, long + 1]. Where a
 so of such rows only the entries without one mean anything.
 """
 
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 
 # Ways to start jobs, the first index of tables: as a step ends, and during it, rounded down and up to whole steps.
 AT_END, EARLY, LATE = 0, 1, 2

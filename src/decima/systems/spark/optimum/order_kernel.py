@@ -18,10 +18,11 @@ the next job. Nothing is approximated: every order is simulated to its end, most
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 
 # A state is one row of int64 and one of float64. Scalars first; the sections behind them are laid out by ``layout``.
 GROUPS, IDLE, OFFERED, NUM_SCALARS = 0, 1, 2, 3

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
 from decima.core.decision import CompiledDecision
 from decima.core.errors import ConfigError
+from decima.core.jit import njit
 from decima.core.progress import progress_bar
 from decima.core.system import Best, form_for
 from decima.evaluation.cma_search import minimize

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, log1p, sqrt
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.rules.choices import (

@@ -3,8 +3,7 @@
 x are features, e, y, z the embeddings of stage, job and cluster.
 """
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.core.record import BUFFER, CODE, F32, F64, GIVEN, I32, I64, FieldGroup, RecordType, fields
 
 NET = FieldGroup.of(

@@ -22,8 +22,8 @@ ratio is 1.
 """
 
 import numpy as np
-from numba import njit
 
+from decima.core.jit import njit
 from decima.core.random import draw_uniform, next_raw
 from decima.systems.spark.fields import ABSENT, NONE, PRESENT, STARTING
 from decima.systems.spark.rules.pools import detach, join_null_pool, mark_pool, pool_remove

@@ -1,7 +1,6 @@
 """What a compiled scheduler asks about jobs, and how it says what it has decided."""
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.systems.spark.decision import CLASS, DEFAULTS, LIMIT, NUM_PARTS, STAGE
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.rules.durations import FIRST, FRESH, REST, mean_duration_ms

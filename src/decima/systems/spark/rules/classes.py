@@ -7,8 +7,7 @@ then in CPUs, so that the best fit of a stage is the first class that it fits. S
 Source: section 7.3 of the paper. Differs: the published simulator has executors of one size.
 """
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.systems.spark.fields import NONE
 
 ANY_CLASS = -1

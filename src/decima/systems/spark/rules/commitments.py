@@ -1,7 +1,6 @@
 """Commitments: executors promised to a stage, or to idling, before they are free (§5.2)."""
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.rules.classes import of_class
 from decima.systems.spark.rules.executors import fall_back, idle_on_decision, launch, start_move, wait_for_stage

@@ -3,7 +3,7 @@
 Apart from :mod:`decima.systems.spark.rules.slots`, so that schedulers are not compiled anew when the core is edited.
 """
 
-from numba import njit
+from decima.core.jit import njit
 
 # Codes in ``state.error``, which go on from those of the engine.
 DELAY_OUT_OF_RANGE, DELAY_NOT_RUNNABLE, DELAY_BEGUN, DELAYED_BEFORE, DELAY_OF_IDLING = 5, 6, 7, 8, 9

@@ -1,7 +1,6 @@
 """Durations of tasks (§6.2: wave, start-up, slowdown by parallelism)."""
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.core.random import draw_below, draw_uniform, next_raw
 
 # Situations of a task launch, in the order of the duration lists.

@@ -1,8 +1,8 @@
 """What an executor does next: run a task, move to another job, wait, or idle."""
 
-from numba import njit
 
 from decima.core.heap import heap_push
+from decima.core.jit import njit
 from decima.systems.spark.fields import MOVE, NONE, TASK
 from decima.systems.spark.rules.classes import count_unexhausted, fits_class, keep_of_class, no_stage_left, of_class
 from decima.systems.spark.rules.durations import FIRST, FRESH, REST, launch_duration, straggle

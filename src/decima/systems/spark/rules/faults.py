@@ -16,9 +16,9 @@ has read its input. There is no limit of failures.
 """
 
 import numpy as np
-from numba import njit
 
 from decima.core.heap import heap_remove
+from decima.core.jit import njit
 from decima.systems.spark.fields import MOVE, NONE, PRESENT, TASK
 from decima.systems.spark.rules.allocation import draw_fault, end_unit, leave_pool, register_due_units, request_unit
 from decima.systems.spark.rules.classes import count_unexhausted

@@ -1,7 +1,6 @@
 """Saturation of stages, the frontier and the lists of runnable stages."""
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.systems.spark.fields import ACTIVE, NONE, WITHHELD
 from decima.systems.spark.rules.classes import count_runnable_open, file_open
 

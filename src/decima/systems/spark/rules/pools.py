@@ -1,7 +1,6 @@
 """Pools of idle executors, of every job and of none, and their offers."""
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.rules.classes import keep_of_class, no_stage_left, of_class
 

@@ -12,9 +12,8 @@ orders the job and on its W^p. They are 0 unless :func:`.search_schedule` sets t
 
 from math import ceil, exp
 
-from numba import njit
-
 from decima.core.decision import CompiledDecision, Parameter, places
+from decima.core.jit import njit
 from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.rules.choices import remaining_work_ms
 from decima.systems.spark.schedulers.fields import rule_of

@@ -11,9 +11,8 @@ Source: appendix F. Differs: how larger classes are used is not said there; it i
 
 from math import ceil, exp
 
-from numba import njit
-
 from decima.core.decision import Parameter
+from decima.core.jit import njit
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.rules.choices import choose_class, choose_idle, job_allocation
 from decima.systems.spark.rules.classes import ANY_CLASS, best_fit, fits_class, fitting_offers, memory_kept

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
 from decima.core.checks import LARGEST_MS
 from decima.core.decision import CompiledDecision, call_decide
 from decima.core.errors import ConfigError
+from decima.core.jit import njit
 from decima.systems.spark.decision import DELAY
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.rules.choices import choose

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numba import njit
-
 from decima.core.decision import CompiledDecision, Parameter, places
 from decima.core.errors import ConfigError
+from decima.core.jit import njit
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.rules.choices import work_at_level_ms
 from decima.systems.spark.schedulers import capped_srw

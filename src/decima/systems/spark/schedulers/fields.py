@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numba import njit
-
+from decima.core.jit import njit
 from decima.core.record import CODE, F64, GIVEN, I64, FieldGroup, Record, RecordType, fields
 from decima.systems.spark.decision import DELAY, STAGE
 from decima.systems.spark.fields import NONE

@@ -12,9 +12,8 @@ are in :mod:`.packing`. Differs: thresholds, order of jobs and the use of larger
 
 from dataclasses import replace
 
-from numba import njit
-
 from decima.core.decision import CompiledDecision, Parameter, places
+from decima.core.jit import njit
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.schedulers.class_sharing import (
     BY_MEMORY,

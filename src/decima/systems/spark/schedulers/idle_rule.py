@@ -19,10 +19,9 @@ optimum for small cases.
 
 from math import log
 
-from numba import njit
-
 from decima.core.decision import CompiledDecision, Parameter, places
 from decima.core.heap import event_kind, event_subject
+from decima.core.jit import njit
 from decima.systems.spark.decision import DELAY, STAGE
 from decima.systems.spark.fields import NONE, TASK, state_at
 from decima.systems.spark.rules.choices import choose_idle, offers_working

@@ -5,9 +5,9 @@ offered executor stays with its job whatever the job's share is, and FIFO counts
 the job lives.
 """
 
-from numba import njit
 
 from decima.core.decision import CompiledDecision
+from decima.core.jit import njit
 from decima.systems.spark.fields import ACTIVE, NONE, state_at
 from decima.systems.spark.rules.choices import choose, choose_idle, job_held
 from decima.systems.spark.rules.frontier import stage_room

@@ -6,9 +6,8 @@ hold) for the active jobs and calls :func:`share_executors`.
 
 from math import sqrt
 
-from numba import njit
-
 from decima.core.decision import Parameter
+from decima.core.jit import njit
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.rules.choices import choose, choose_idle, entry_cost_ms, job_allocation, job_held
 from decima.systems.spark.rules.frontier import first_frontier_stage, stage_room

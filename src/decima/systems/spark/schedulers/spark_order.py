@@ -17,11 +17,11 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from decima.core.decision import CompiledDecision
 from decima.core.errors import ConfigError
 from decima.core.grammar import Option, read_value
+from decima.core.jit import njit
 from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.rules.choices import choose, choose_idle, job_allocation
 from decima.systems.spark.rules.frontier import stage_room

@@ -6,9 +6,9 @@ before those that could only be given executors ahead of time; among equals the 
 stage.
 """
 
-from numba import njit
 
 from decima.core.decision import CompiledDecision, Parameter, places
+from decima.core.jit import njit
 from decima.systems.spark.fields import ACTIVE, NONE, state_at
 from decima.systems.spark.rules.choices import choose_class, choose_idle
 from decima.systems.spark.rules.classes import fits_class

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.systems.unequal import graph
 from decima.systems.unequal.workload import Instance
 

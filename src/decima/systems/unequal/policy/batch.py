@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.systems.unequal.node_features import outgoing, static_features, units
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.kernel import changing_feature

@@ -8,10 +8,10 @@ costs the rest of the score network for every node that can be decided.
 from math import exp, log
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
 from decima.core.decision import CompiledDecision
+from decima.core.jit import njit
 from decima.learning.dense import call_dense
 from decima.learning.perceptron import LEAK
 from decima.systems.unequal.fields import plan_at

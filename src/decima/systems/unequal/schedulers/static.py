@@ -1,9 +1,9 @@
 """Static list schedulers with special executor rules: CPOP, PEFT, DLS."""
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.systems.unequal.engine import ListRule, Planner, list_rule
 from decima.systems.unequal.fields import plan_at
 from decima.systems.unequal.placement import begin, inputs_there, put, time_on

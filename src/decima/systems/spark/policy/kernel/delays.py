@@ -5,9 +5,8 @@ Source: Duan and Wu, deliberate idle slots.
 
 from math import log
 
-from numba import njit
-
 from decima.core.checks import LARGEST_MS
+from decima.core.jit import njit
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel.embedding import run_layers
 from decima.systems.spark.policy.kernel.layout import (

@@ -6,8 +6,8 @@ so that order is the same throughout a run.
 """
 
 import numpy as np
-from numba import njit
 
+from decima.core.jit import njit
 from decima.learning.dense import call_dense
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of

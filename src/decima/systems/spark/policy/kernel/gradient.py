@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
 
 from decima.core.cache import cached
+from decima.core.jit import njit
 from decima.learning.backward import (
     HEAD,
     ROWS,

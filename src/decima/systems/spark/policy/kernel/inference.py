@@ -7,9 +7,8 @@ without a teacher draws none.
 
 from math import log
 
-from numba import njit
-
 from decima.core.decision import CompiledDecision, call_decide
+from decima.core.jit import njit
 from decima.core.random import draw_uniform, next_raw
 from decima.systems.spark.decision import CLASS, DELAY, STAGE
 from decima.systems.spark.decision import LIMIT as ACTION_LIMIT

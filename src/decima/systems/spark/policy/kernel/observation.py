@@ -3,8 +3,8 @@
 from math import sqrt
 
 import numpy as np
-from numba import njit
 
+from decima.core.jit import njit
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.architecture import SHAPE_FEATURES
 from decima.systems.spark.policy.features import CODES, FEATURES

@@ -3,9 +3,9 @@
 A job graph is recorded once for as long as its features do not change; decisions refer to it.
 """
 
-from numba import njit
 
 from decima.core.decision import places
+from decima.core.jit import njit
 from decima.systems.spark.decision import LIMIT, PARTS
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of

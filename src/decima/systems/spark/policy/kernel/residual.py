@@ -12,9 +12,9 @@ The rule gives its own choice what it decided, and any other stage what is missi
 from math import log
 
 import numpy as np
-from numba import njit
 
 from decima.core.decision import call_decide
+from decima.core.jit import njit
 from decima.systems.spark.decision import LIMIT, STAGE
 from decima.systems.spark.policy.architecture import LIMIT_STEP, MOST_EXECUTORS_OFF, MOST_PLACES, STAGE_STEP
 from decima.systems.spark.policy.fields import policy_of

@@ -3,8 +3,8 @@
 from math import exp, log, log1p
 
 import numpy as np
-from numba import njit
 
+from decima.core.jit import njit
 from decima.learning.dense import call_dense
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE

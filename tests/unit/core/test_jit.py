@@ -1,0 +1,49 @@
+import numba
+import numpy as np
+import pytest
+
+from decima.core.jit import njit
+
+
+@njit
+def halved(number, shift=0):
+    return (number + shift) // 2
+
+
+@njit
+def of_all(small, byte, number):
+    return halved(small[0]) + halved(byte[0]) + halved(number) + halved(7) + halved(number, shift=small[1])
+
+
+def test_whole_numbers_of_all_sizes_and_constants_share_one_function():
+    small, byte = np.array([-5, 3], dtype=np.int32), np.array([200], dtype=np.uint8)
+    assert of_all(small, byte, 2**40) == -3 + 100 + 2**39 + 3 + (2**40 + 3) // 2
+    taken = {arguments[0] for arguments in halved.overloads}
+    assert taken == {numba.int64}
+    assert len(halved.overloads) == 2  # with a second argument and without
+
+
+@njit
+def identity(value):
+    return value
+
+
+@njit
+def passed(value):
+    return identity(value)
+
+
+@pytest.mark.parametrize("value", [np.uint64(2**63), np.uint32(7), np.float32(0.1), 0.1, True])
+def test_other_types_stay(value):
+    assert passed(value) == value
+    assert numba.typeof(value) in {arguments[0] for arguments in identity.overloads}
+
+
+def test_options_are_those_of_numba():
+    @njit(error_model="numpy")
+    def reciprocal(number):
+        return 1.0 / number
+
+    assert reciprocal(0.0) == np.inf
+    with pytest.raises(KeyError, match="no_such_option"):
+        njit(identity.py_func, no_such_option=True)(1)
