@@ -9,13 +9,15 @@ from functools import partial
 
 from decima.core.files import atomic_write_text
 from decima.evaluation.workers import ProcessWorkers
-from experiments.experiment import experiment, experiment_names
+from experiments.experiment import experiment, experiment_module, experiment_names
 from experiments.figures import draw, figure_names
 from experiments.params import resolve_run, run_folder
 from experiments.stamps import figure_stamp, key
 from experiments.tables import card_path, load
 
 MOST_AT_ONCE = 4  # an experiment takes up to 2 GB
+_FIRST = "load"  # compiles what most experiments on Spark need
+_OTHER_KERNELS = ("unequal", "cloud")  # folders of experiments that share no kernels with those
 _FIGURES = "figures"  # entry of a card: key of the stamp that the drawn figures have
 _TIMES = ("_ms", "_us")  # ends of columns with times that this machine takes
 
@@ -61,7 +63,7 @@ def make_all(run: str = "auto", *, threads: int | None = None, workers: int | No
     run, cores = resolve_run(run), os.cpu_count() or 1
     workers = workers or min(cores, MOST_AT_ONCE)
     timed = [name for name in experiment_names() if _measures_times(name)]
-    others = [name for name in experiment_names() if name not in timed]
+    others = [name for name in in_turn() if name not in timed]
     pool = ProcessWorkers(partial(_make_and_say, run=run, threads=threads or max(1, cores // workers)), workers)
     try:
         pool.map(others)
@@ -69,6 +71,15 @@ def make_all(run: str = "auto", *, threads: int | None = None, workers: int | No
         pool.close()
     for name in timed:
         _make_and_say(name, run, threads)
+
+
+def in_turn() -> list[str]:
+    """Names of all experiments in an order in which two processes begin with different kernels."""
+
+    def turn(name: str) -> int:
+        return 0 if name == _FIRST else 1 if experiment_module(name).split(".")[1] in _OTHER_KERNELS else 2
+
+    return sorted(experiment_names(), key=turn)
 
 
 def _make_and_say(name: str, run: str, threads: int | None) -> None:

@@ -26,7 +26,7 @@ from experiments import tables as store
 from experiments.closure import ROOT as CHECKOUT
 from experiments.closure import closure
 from experiments.decima import s13_learning as learning
-from experiments.experiment import experiment, experiment_names
+from experiments.experiment import experiment, experiment_module, experiment_names
 from experiments.figures import figure as plain_figure
 from experiments.figures import figure_names
 from experiments.params import run_names
@@ -100,7 +100,7 @@ def write_table(path, columns, *rows):
 
 
 def write_params(folder, run):
-    (folder / "params.yaml").write_text(yaml.safe_dump({"runs": {"tiny": run}}))
+    (folder / "params.yaml").write_text(yaml.safe_dump({"runs": {"tiny": run}, "results": {}}))
 
 
 def test_only_what_learned_from_random_weights_is_called_decima(checkout):
@@ -227,7 +227,7 @@ def test_of_two_that_want_the_same_tables_one_computes(checkout, monkeypatch):
 
 def test_what_is_up_to_date_is_neither_computed_nor_drawn_again(checkout):
     figures = checkout / "reports" / "tiny" / "figures" / "appendix_a"
-    assert making.make("appendix_a", "tiny", progress=False).startswith("appendix_a: 2 tables, 6 files of figures in ")
+    assert making.make("appendix_a", "tiny", progress=False).startswith("appendix_a: 2 tables, 4 files of figures in ")
     drawn = min(figures.glob("*.png"))
     before = drawn.stat().st_mtime_ns
     said = "appendix_a: 2 tables and 2 figures are up to date"
@@ -238,6 +238,13 @@ def test_what_is_up_to_date_is_neither_computed_nor_drawn_again(checkout):
     write_params(checkout, TINY | {"policies": TINY["policies"] | {"stream": "other"}})  # on which figures may depend
     assert making.make("appendix_a", "tiny", progress=False) != said
     assert drawn.is_file()
+
+
+def test_processes_begin_with_different_systems_and_needed_tables_come_first():
+    names = making.in_turn()
+    assert sorted(names) == sorted(experiment_names())
+    assert {experiment_module(name).split(".")[1] for name in names[:2]} == {"decima", "cloud"}
+    assert all(names.index(needed) < names.index(name) for name in names for needed in experiment(name).needs)
 
 
 @pytest.mark.slow
