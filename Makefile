@@ -12,6 +12,8 @@ RUN ?= auto
 
 # Commands of the environment come first, in recipes and in whatever they start (dvc stages call `decima`).
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Where Python may not keep its bytecode, every process compiles all that it imports, TensorFlow for example.
+export PYTHONDONTWRITEBYTECODE :=
 
 # The name of the stamp holds the content of the inputs and the place of the checkout (scripts in .venv carry
 # absolute paths), so that neither a touched file nor a moved folder is mistaken for what was installed.
