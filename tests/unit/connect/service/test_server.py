@@ -64,7 +64,8 @@ def raw(target, method, data, **options):
 
 def health(target):
     with grpc.insecure_channel(target) as channel:
-        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=NAME), timeout=600).status
+        request = health_pb2.HealthCheckRequest(service=NAME)
+        return health_pb2_grpc.HealthStub(channel).Check(request, timeout=600).status
 
 
 def test_client_without_the_schema_reads_it(service):
