@@ -52,7 +52,7 @@ def experiment_of(name: str) -> str:
 
 
 def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
-    """Draw all figures of an experiment into a folder, as png and svg, and as pdf if the run is published.
+    """Draw an experiment's figures into a folder: png, svg, of a published run pdf.
 
     Returns:
         Paths of the files.

@@ -74,7 +74,7 @@ def make_all(run: str = "auto", *, threads: int | None = None, workers: int | No
 
 
 def in_turn() -> list[str]:
-    """Names of all experiments in an order in which two processes begin with different kernels."""
+    """Names of experiments in an order in which two processes begin with different kernels."""
 
     def turn(name: str) -> int:
         return 0 if name == _FIRST else 1 if experiment_module(name).split(".")[1] in _OTHER_KERNELS else 2

@@ -20,7 +20,7 @@ LIMITS = [
     ("decima.systems.cloud.system", 42, "cloud"),
     ("decima.systems.cloud.policy.architecture", 12, "cloud"),
     ("decima.systems.spark.system", 60, "spark"),
-    ("decima.systems.spark.policy.architecture", 26, "spark"),
+    ("decima.systems.spark.policy.architecture", 27, "spark"),
 ]
 
 

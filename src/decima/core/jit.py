@@ -13,9 +13,9 @@ from numba.core.registry import CPUDispatcher
 _WIDENED = (types.int8, types.int16, types.int32, types.uint8)
 
 
-def _wide(given: types.Type) -> types.Type:
+def _wide(argument: types.Type) -> types.Type:
     """Type as which a function takes an argument."""
-    plain = types.unliteral(given) if isinstance(given, types.IntegerLiteral | types.BooleanLiteral) else given
+    plain = types.unliteral(argument) if isinstance(argument, types.IntegerLiteral | types.BooleanLiteral) else argument
     return types.int64 if plain in _WIDENED else plain
 
 
@@ -37,7 +37,7 @@ def njit(function: Callable | None = None, *, cache: bool = False, **options: An
     """
     if function is None:
         return lambda each: njit(each, cache=cache, **options)
-    made = _Dispatcher(function, targetoptions=options | {"nopython": True, "boundscheck": None})
+    compiled = _Dispatcher(function, targetoptions=options | {"nopython": True, "boundscheck": None})
     if cache:
-        made.enable_caching()
-    return made
+        compiled.enable_caching()
+    return compiled
