@@ -1,7 +1,11 @@
+import re
+from pathlib import Path
+
 import numba
 import numpy as np
 import pytest
 
+import decima
 from decima.core.jit import njit
 
 
@@ -47,3 +51,9 @@ def test_options_are_those_of_numba():
     assert reciprocal(0.0) == np.inf
     with pytest.raises(KeyError, match="no_such_option"):
         njit(identity.py_func, no_such_option=True)(1)
+
+
+def test_the_package_compiles_with_it_alone():
+    folder = Path(decima.__file__).parent
+    direct = re.compile(r"from numba import [^\n]*\bn?jit\b|numba\.n?jit\b(?!`)")
+    assert [path for path in folder.rglob("*.py") if direct.search(path.read_text(encoding="utf-8"))] == []
