@@ -26,8 +26,6 @@ from decima.core.errors import SchedulerError
 from decima.systems.spark.gym.environment import SparkClusterEnv
 from decima.systems.spark.schedulers.interface import Decision, Observation, StageView
 
-NODE_FEATURES = 3  # tasks to launch, nominal duration in ms, whether the stage may be chosen
-
 
 def observe(state: Any) -> tuple[dict[str, Any], np.ndarray]:
     """Observation of a state, and the stages that may be chosen.
@@ -63,14 +61,8 @@ def observe(state: Any) -> tuple[dict[str, Any], np.ndarray]:
     nodes = np.stack([to_launch, state.row_nominal_ms[state.stage_row[ids]], chosen], axis=1).astype(np.float32)
     graph = spaces.GraphInstance(nodes, np.zeros(len(links), int), np.array(links, dtype=int).reshape(-1, 2))
     source = jobs.index(state.source_job) if state.source_job in jobs else len(jobs)
-    seen = {
-        "dag_batch": graph,
-        "dag_ptr": pointer,
-        "num_committable_execs": int(state.num_source),
-        "source_job_idx": source,
-        "exec_supplies": supplies,
-    }
-    return seen, ids[chosen]
+    seen = {"dag_batch": graph, "dag_ptr": pointer, "num_committable_execs": int(state.num_source)}
+    return seen | {"source_job_idx": source, "exec_supplies": supplies}, ids[chosen]
 
 
 def decision_of(action: Any, observation: Observation, stages: np.ndarray) -> Decision:
@@ -158,7 +150,7 @@ class SchedSimEnv(gymnasium.Env):
     def __init__(self, env: SparkClusterEnv) -> None:
         self._env = env.unwrapped
         self.num_executors = self._env.settings.executors
-        box = spaces.Box(0.0, math.inf, (NODE_FEATURES,))
+        box = spaces.Box(0.0, math.inf, (3,))
         numbers = spaces.Sequence(spaces.Discrete(2**31), stack=True)
         counts = {"num_committable_execs": spaces.Discrete(self.num_executors + 1)}
         counts |= {"source_job_idx": spaces.Discrete(2**31), "exec_supplies": numbers, "dag_ptr": numbers}
