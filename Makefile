@@ -43,7 +43,7 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce site test test-all test-spark-versions test-bounds reliability lint lab lock clean
+.PHONY: help env reproduce site test test-all test-spark-versions test-torch test-bounds reliability lint lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
@@ -51,6 +51,7 @@ help:
 	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below 0.3 s, before a commit)"
 	@echo "make test-all    those and what takes longer, as the continuous integration does: kills, random runs, a real Spark"
 	@echo "make test-spark-versions the plugin compiled for, and run with, every release of Spark that it knows (1.7 GB of downloads)"
+	@echo "make test-torch  policies in PyTorch and the examples, in an environment of its own (.venv-torch)"
 	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make reliability hours of random runs, guard pages, kills and damaged inputs (docs/reliability.md)"
 	@echo "make lab         open the notebooks in JupyterLab"
@@ -123,6 +124,17 @@ $(SPARK_STAMPS): .venv-spark-%/.ready:
 test-spark-versions: env $(SPARK_STAMPS)
 	$(BIN)/pytest -p no:benchmark $(LIMITS) -m spark_slow $(PYTEST_FLAGS) tests/spark/test_versions.py
 
+# PyTorch, and DEAP for an example, beside what $(VENV) has; not in `test-all`, for what it loads.
+TORCH_STAMP := .venv-torch/.ready-$(ENV_KEY)
+$(TORCH_STAMP): $(STAMP)
+	$(BIN)/python -m venv --clear $(@D)
+	echo "$(CURDIR)/$(VENV)/lib/$$(ls $(VENV)/lib)/site-packages" > $(@D)/lib/$$(ls $(@D)/lib)/site-packages/base.pth
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 torch-geometric==2.8.1 deap==1.4.4
+	touch $@
+test-torch: $(TORCH_STAMP)
+	PYTHONPATH=src:. .venv-torch/bin/python -m pytest -n 0 -p no:benchmark $(LIMITS) $(PYTEST_FLAGS) \
+		tests/unit/bench/test_torch_policy.py tests/unit/bench/test_search_rule.py
+
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
 CORE_TESTS := array_checks objectives record relocation system
 BOUNDS_TESTS := tests/differential tests/guard tests/property tests/unit/systems/spark $(CORE_TESTS:%=tests/unit/core/test_%.py)
@@ -164,5 +176,5 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .venv-lock .venv-spark-* .pytest_cache .ruff_cache .hypothesis .benchmarks build dist docs/api
+	rm -rf $(VENV) .venv-lock .venv-spark-* .venv-torch .pytest_cache .ruff_cache .hypothesis .benchmarks build dist docs/api
 	find $(wildcard src tests benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
