@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Tasks, seconds that each sleeps, whether a shuffle follows, seconds until the next query. The second pause is longer
 # than the idle timeout: executors without outputs go, and come again. From the first shuffle on they stay.
 QUERIES = ((24, 1.0, False, 1.0), (12, 1.0, False, 9.0), (24, 1.0, True, 1.0), (16, 0.5, True, 0.0))
-KINDS = ("fixed", "dynamic", "killed")  # executors: all, from 1 on as they are needed, all until one is killed
+CASES = ("fixed", "dynamic", "killed")  # executors: all, from 1 on as they are needed, all until one is killed
 IDLE_S, BACKLOG_S = 4.0, 1.0  # timeouts, the second one Spark's default
 KILL_S = 6.0  # from the first submission to the kill of an executor
 _DYNAMIC = {
@@ -38,14 +38,16 @@ _DYNAMIC = {
 }
 
 
-def measure_run(cluster: StandaloneCluster, kind: str, name: str, logs: Path) -> dict[str, float | None]:
-    """Run the queries in an application of its own, of one of `KINDS`; returns the load of the machine meanwhile.
+def measure_run(cluster: StandaloneCluster, case: str, name: str, logs: Path) -> dict[str, float | None]:
+    """Run the queries in a new application; returns the load of the machine.
+
+    ``case`` is one of `CASES`.
 
     Raises:
         SparkError: Spark does not start.
     """
     conf = {"spark.sql.shuffle.partitions": "8"}
-    if kind == "dynamic":
+    if case == "dynamic":
         conf |= _DYNAMIC | {"spark.dynamicAllocation.maxExecutors": str(cluster.executors)}
     folder = logs / f"{name}.running"
     with session(cluster, conf, event_log=folder, name=name, driver_memory_mb=700) as spark:
@@ -53,7 +55,7 @@ def measure_run(cluster: StandaloneCluster, kind: str, name: str, logs: Path) ->
         time.sleep(IDLE_S + 3.0)
         pids = contention.family(os.getpid())
         before = contention.sample(pids, time.monotonic())
-        if kind == "killed":
+        if case == "killed":
             threading.Timer(KILL_S, _kill_one, (cluster,)).start()
         for number, (tasks, seconds, shuffles, pause_s) in enumerate(QUERIES):
             spark.sparkContext.setLocalProperty("decima.query", query_id(name, number))
@@ -84,48 +86,48 @@ def _kill_one(cluster: StandaloneCluster) -> None:
             continue
 
 
-def _own_queries(application: Application) -> pandas.DataFrame:
+def _counted_queries(application: Application) -> pandas.DataFrame:
     return application.queries[application.queries["query"].str.contains("#")]
 
 
 def _simulated(fixed: Application, plan: Plan) -> dict[str, float]:
-    """Mean times of the queries of a run on fixed executors, whose tasks sleep on any number of them as long."""
-    own = _own_queries(fixed)
-    (recording,) = read_recordings([fixed.only(list(own["query"]))], unit="application", hosts="many").recordings
+    """Mean simulated times, from a run on fixed executors."""
+    counted = _counted_queries(fixed)
+    (recording,) = read_recordings([fixed.only(list(counted["query"]))], unit="application", hosts="many").recordings
     driver_ms = recording.driver_ms.copy()
-    driver_ms[0] -= own.submit_ms.min() - fixed.start_ms  # what was before the first query
+    driver_ms[0] -= counted.submit_ms.min() - fixed.start_ms  # what was before the first query
     draws = sweep([replace(recording, driver_ms=driver_ms)], {"fifo": make_scheduler("fifo")}, plan, threads=1)
     return {f"simulated_{name}": float(draws[name].mean()) for name in ("run_s", "executor_hours")}
 
 
 def compare_runs(logs: Path, loads: Mapping[str, Mapping]) -> pandas.DataFrame:
-    """Table of runs beside their simulation, from the run on fixed executors of the same repetition.
+    """Compare runs with simulations of the fixed run of the same repetition.
 
     Executors start as fast as the first one did that was asked for in the run, since logs do not tell of requests.
 
     Args:
-        logs: Folder of logs, named by kind, executors and repetition.
+        logs: Folder of logs, named by case, executors and repetition.
         loads: Load of the machine by log.
     """
     import pandas
 
     rows = []
     for name, load in loads.items():
-        kind, executors, repetition = name.split("-")
+        case, executors, repetition = name.split("-")
         application = read_event_log(logs / name)
-        own, table = _own_queries(application), application.executors
-        begin_ms, end_ms = own.submit_ms.min(), own.finish_ms.max()
+        counted, table = _counted_queries(application), application.executors
+        begin_ms, end_ms = counted.submit_ms.min(), counted.finish_ms.max()
         held_ms = table.removed_ms.fillna(end_ms).clip(upper=end_ms) - table.added_ms.clip(lower=begin_ms)
-        asked_ms = table.removed_ms.min() if kind == "killed" else begin_ms + BACKLOG_S * 1000.0
+        asked_ms = table.removed_ms.min() if case == "killed" else begin_ms + BACKLOG_S * 1000.0
         came_ms = min([*table.added_ms[table.added_ms > asked_ms], end_ms])
-        changes: dict[str, Any] = {} if kind == "fixed" else {"executor_startup_ms": float(came_ms - asked_ms)}
-        if kind == "killed":
+        changes: dict[str, Any] = {} if case == "fixed" else {"executor_startup_ms": float(came_ms - asked_ms)}
+        if case == "killed":
             changes["loss_times_ms"] = (float(asked_ms - begin_ms),)
-        elif kind == "dynamic":
+        elif case == "dynamic":
             changes["idle_timeout_ms"] = 1000.0 * IDLE_S
-        plan = Plan([int(executors)], dynamic=1 if kind == "dynamic" else None, changes=changes)
+        plan = Plan([int(executors)], dynamic=1 if case == "dynamic" else None, changes=changes)
         times = {"run_s": (end_ms - begin_ms) / 1000.0, "executor_hours": held_ms.clip(lower=0.0).sum() / 3.6e6}
         times |= _simulated(read_event_log(logs / f"fixed-{executors}-{repetition}"), plan)
-        place = {"kind": kind, "executors": executors, "repetition": repetition}
-        rows.append(place | times | {f"spark_{key}": value for key, value in load.items()})
+        run = {"case": case, "executors": executors, "repetition": repetition}
+        rows.append(run | times | {f"spark_{key}": value for key, value in load.items()})
     return pandas.DataFrame(rows)

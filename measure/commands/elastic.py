@@ -21,18 +21,18 @@ def elastic(
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of logs and tables; resumed if present.")],
     executors: Annotated[int, typer.Option(metavar="N", min=1, help="One-core executors, all or the most.")] = 4,
-    repetitions: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each kind.")] = 3,
+    repetitions: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each case.")] = 3,
 ) -> None:
-    """Run queries on fixed executors, with dynamic allocation and with a killed executor, and simulate them."""
+    """Run queries on fixed, dynamic and killed executors, and simulate them."""
     from decima.connect.cluster.processes import ended_by_signals
     from decima.connect.cluster.standalone import StandaloneCluster
-    from measure.elastic import KINDS, compare_runs, measure_run
+    from measure.elastic import CASES, compare_runs, measure_run
 
     check_folder(out)
     logs, loads = out / "events", out / "loads.json"
     logs.mkdir(parents=True, exist_ok=True)
     known = json.loads(loads.read_text()) if loads.exists() else {}
-    names = {f"{kind}-{executors}-r{number}": kind for number in range(repetitions) for kind in KINDS}
+    names = {f"{case}-{executors}-r{number}": case for number in range(repetitions) for case in CASES}
     with ended_by_signals(), progress_bar("Spark runs", len(names), "run", done=len(known)) as bar:
         for name in [name for name in names if name not in known]:
             with StandaloneCluster(executors, memory_mb=512) as cluster:

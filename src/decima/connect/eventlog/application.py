@@ -58,7 +58,9 @@ class Application:
 
 
 def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = lambda size: None) -> Application:
-    """Read one log: a file, compressed or not, or an `eventlog_v2_` folder; `progress` gets the bytes that were read.
+    """Read one log: a file, compressed or not, or an `eventlog_v2_` folder.
+
+    `progress` is called with the bytes that were read.
 
     Raises:
         DataUnavailableError: there is no such file, or it cannot be read.

@@ -61,7 +61,7 @@ from decima.systems.spark.rules.pools import (
     unmark_pool,
 )
 from decima.systems.spark.rules.slots import end_first_slot, start_slot, timer_is_next, valid_delay
-from decima.systems.spark.rules.speculation import check_tasks, next_check_ms, note_duration, part_twins, withdraw_copy
+from decima.systems.spark.rules.speculation import check_tasks, next_check_ms, note_duration, part_copies, withdraw_copy
 
 # What ``advance`` returns.
 DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID, PAUSED = 0, 1, 2, 3, 4, 5
@@ -523,22 +523,22 @@ def _repeat_tasks(state, most):
 
 @njit
 def _end_copy(state, stage, executor):
-    """Of a task that has ended kill the other copy, whose executor goes on, or do not launch it."""
-    twin = part_twins(state, executor)
-    if twin == NONE:
+    """Kill or withdraw the other copy of a task that has ended."""
+    partner = part_copies(state, executor)
+    if partner == NONE:
         return
-    if twin == executor:
+    if partner == executor:
         withdraw_copy(state, stage)
         return
-    cut_task(state, twin, 2)
-    state.unit_free_ms[twin // state.unit_size] = state.now_ms
+    cut_task(state, partner, 2)
+    state.unit_free_ms[partner // state.unit_size] = state.now_ms
     if state.stage_runnable[stage]:
-        launch(state, twin, stage)
+        launch(state, partner, stage)
         update_saturation(state, stage)
     elif state.commit_head[stage] != NONE:
-        fulfil_one(state, stage, twin)
+        fulfil_one(state, stage, partner)
     else:
-        fall_back(state, twin)
+        fall_back(state, partner)
 
 
 @njit
@@ -560,7 +560,7 @@ def _go_on(state, executor, stage):
 
 @njit
 def _unit_event_first(state):
-    """Handle units that come, go or fail, and tasks that get a copy, before any other event, if there are."""
+    """Handle changes of units and checks of tasks that precede any other event."""
     if state.num_done == state.num_jobs:
         return False
     settle_units(state)

@@ -456,7 +456,7 @@ ELASTIC = FieldGroup.of(
         RUN,
         NONE,
         refers=LOCAL,
-        executor_twin="executor of the other copy of its task, itself: a copy is to be launched, -1: there is none",
+        executor_partner="executor of the other copy of its task, itself: a copy is to be launched, -1: there is none",
     ),
     fields(
         I32,

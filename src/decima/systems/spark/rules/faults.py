@@ -24,7 +24,7 @@ from decima.systems.spark.rules.allocation import draw_fault, end_unit, leave_po
 from decima.systems.spark.rules.commitments import drop_promise
 from decima.systems.spark.rules.frontier import remove_runnable, update_frontier, update_saturation
 from decima.systems.spark.rules.pools import detach, leave_stage
-from decima.systems.spark.rules.speculation import call_all, launch_again, part_twins
+from decima.systems.spark.rules.speculation import call_all, launch_again, part_copies
 
 # ---- outputs ---------------------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ def _lose_executor(state, executor):
     stage = state.executor_stage[executor]
     cut_task(state, executor, 1)
     state.lost_tasks += 1
-    alone = not state.speculates or part_twins(state, executor) == NONE
+    alone = not state.speculates or part_copies(state, executor) == NONE
     leave_stage(state, executor)
     detach(state, executor)
     drop_promise(state, stage)

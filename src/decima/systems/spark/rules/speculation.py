@@ -76,7 +76,7 @@ def _reads_lost(state, stage):
 def _due_ms(state, executor):
     """Time after which the task of an executor gets a copy; infinite: none."""
     stage = state.executor_stage[executor]
-    if stage == NONE or state.executor_twin[executor] != NONE or state.stage_tasks[stage] == 1:
+    if stage == NONE or state.executor_partner[executor] != NONE or state.stage_tasks[stage] == 1:
         return np.inf
     if state.stage_finished_tasks[stage] < max(int(state.speculation_quantile * state.stage_tasks[stage]), 1):
         return np.inf
@@ -106,7 +106,7 @@ def check_tasks(state):
     for executor in range(state.num_executors):
         if _due_ms(state, executor) < state.now_ms:
             stage = state.executor_stage[executor]
-            state.executor_twin[executor] = executor
+            state.executor_partner[executor] = executor
             state.stage_copies[stage] += 1
             launch_again(state, stage, 1)
     call_all(state)
@@ -114,31 +114,31 @@ def check_tasks(state):
 
 @njit
 def begin_copy(state, stage, executor):
-    """Let a launch be a copy if nothing else of the stage waits, of the task that has run longest."""
+    """Let a launch copy the longest task if nothing else of the stage waits."""
     copies = state.stage_copies[stage]
     if copies == 0 or state.stage_tasks[stage] - state.stage_next[stage] > copies:
         return
     longest = NONE
     for other in range(state.num_executors):
-        waits = state.executor_stage[other] == stage and state.executor_twin[other] == other
+        waits = state.executor_stage[other] == stage and state.executor_partner[other] == other
         if waits and (longest == NONE or state.executor_start_ms[other] < state.executor_start_ms[longest]):
             longest = other
-    state.executor_twin[longest] = executor
-    state.executor_twin[executor] = longest
+    state.executor_partner[longest] = executor
+    state.executor_partner[executor] = longest
     state.stage_copies[stage] -= 1
     state.num_copies += 1
 
 
 @njit
-def part_twins(state, executor):
-    """Forget the copy of a task that is over; returns its executor, the task's own if it waits, NONE without one."""
-    twin = state.executor_twin[executor]
-    state.executor_twin[executor] = NONE
-    if twin == executor:
+def part_copies(state, executor):
+    """Forget the copy of a task that is over; returns its executor."""
+    partner = state.executor_partner[executor]
+    state.executor_partner[executor] = NONE
+    if partner == executor:
         state.stage_copies[state.executor_stage[executor]] -= 1
-    elif twin != NONE:
-        state.executor_twin[twin] = NONE
-    return twin
+    elif partner != NONE:
+        state.executor_partner[partner] = NONE
+    return partner
 
 
 @njit
