@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from decima.commands.shared.verbs import DecimaGroup
-from measure.commands import experiment, profile, validate
+from measure.commands import elastic, experiment, profile, validate
 
 app = typer.Typer(
     cls=DecimaGroup,
@@ -14,7 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (experiment, profile, validate):
+for command in (elastic, experiment, profile, validate):
     command.register(app)
 
 if __name__ == "__main__":

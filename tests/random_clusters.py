@@ -145,4 +145,8 @@ def random_units(rng, settings):
         values["replacement_delay_ms"] = float(rng.choice([0.0, 1500.0]))
     if rng.random() < 0.3:
         values |= {"straggler_share": float(rng.choice([0.1, 1.0])), "straggler_shape": float(rng.choice([1.1, 3.0]))}
+    if rng.random() < 0.5:
+        values |= {"speculation": True, "speculation_quantile": float(rng.choice([0.1, 0.5, 0.9]))}
+        values["speculation_multiplier"] = float(rng.choice([0.0, 1.1, 3.0]))
+        values["speculation_interval_ms"] = float(rng.choice([0.3, 100.0, 1000.0]))
     return settings.replace(reoffer=True, **values)

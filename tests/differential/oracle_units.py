@@ -39,8 +39,10 @@ class OracleUnits(OracleSimulator):
         self.to_come = sorted(cluster.loss_times_ms)
         self.target = cluster.first_executors
         self.step, self.add_ms, self.begun = 1, math.inf, False
-        self.lives, self.losses = [], {"executors": 0, "tasks": 0, "outputs": 0}
+        self.lives, self.losses = [], {"executors": 0, "tasks": 0, "outputs": 0, "copies": 0}
         self.lost_rows = set()
+        self.twin = {}  # executor -> that of the other copy of its task; itself while the copy waits
+        self.ended_ms = {stage: [] for job in self.all_jobs for stage in job.stages}
 
     # ---- units
 
@@ -139,7 +141,8 @@ class OracleUnits(OracleSimulator):
         coming = bool(due)
         due += [end_ms for end_ms in self.timers().values() if end_ms > self.now_ms]
         due += [unit.loss_ms for unit in self.present()] + self.to_come[:1]
-        time_ms = min(due, default=math.inf)
+        check_ms = self.next_check_ms()
+        time_ms = min([*due, check_ms])
         others = [self.heap[0][0]] if self.heap else []
         others += [min(self.slots)[0]] if self.slots else []
         if time_ms == math.inf or min(others, default=math.inf) <= time_ms:
@@ -151,6 +154,8 @@ class OracleUnits(OracleSimulator):
                 self.now_ms, self.truncated = self.time_limit_ms, True
             return False
         self.now_ms = time_ms
+        if check_ms == time_ms:
+            self.check_tasks()
         for unit in self.units:
             if unit.due_ms is not None and unit.due_ms <= time_ms:
                 self.register(unit)
@@ -165,20 +170,99 @@ class OracleUnits(OracleSimulator):
 
     def on_task_completion(self, executor):
         stage, unit = executor.stage, self.unit_of[executor]
-        del self.running[executor]
+        row = self.running.pop(executor)
         unit.free_ms = self.now_ms
         if self.keeps_outputs and stage.children:
             self.outputs[stage].append(unit)
+        if len(self.ended_ms[stage]) < stage.num_tasks:
+            self.ended_ms[stage].append(self.now_ms - self.tasks[row][3])
+        self.end_copy(executor, stage)
         super().on_task_completion(executor)
 
     def launch(self, executor, stage):
+        copies = self.waiting_copies(stage)
+        copied = len(copies) > 0 and stage.num_tasks - stage.next_task <= len(copies)
         super().launch(executor, stage)
         self.running[executor] = len(self.tasks) - 1
+        if copied:
+            longest = min(copies, key=self.start_ms)
+            self.twin[longest], self.twin[executor] = executor, longest
+            self.losses["copies"] += 1
 
     def stretched(self, duration_ms):
         if self.cluster.straggler_share > 0 and uniform(self.chance) < self.cluster.straggler_share:
             return duration_ms * (1.0 - uniform(self.chance)) ** (-1.0 / self.cluster.straggler_shape)
         return duration_ms
+
+    # ---- copies of tasks that take long
+
+    def start_ms(self, executor):
+        return self.tasks[self.running[executor]][3]
+
+    def waiting_copies(self, stage):
+        """Executors of the stage whose task has a copy that is to be launched."""
+        return [each for each in self.executors if self.twin.get(each) is each and each.stage is stage]
+
+    def copy_due_ms(self, executor):
+        stage, cluster = executor.stage, self.cluster
+        enough = max(math.floor(cluster.speculation_quantile * stage.num_tasks), 1)
+        if executor in self.twin or stage.num_tasks == 1 or stage.finished_tasks < enough:
+            return math.inf
+        if any(self.missing[parent] for parent in stage.parents):
+            return math.inf
+        ended_ms = sorted(self.ended_ms[stage])
+        median_ms = ended_ms[len(ended_ms) // 2]
+        long_ms = max(cluster.speculation_multiplier * median_ms, cluster.speculation_min_runtime_ms)
+        return self.start_ms(executor) + long_ms
+
+    def next_check_ms(self):
+        due_ms = min(map(self.copy_due_ms, self.running), default=math.inf) if self.cluster.speculation else math.inf
+        if due_ms == math.inf:
+            return math.inf
+        due_ms, step_ms = max(due_ms, self.now_ms), self.cluster.speculation_interval_ms
+        time_ms = step_ms * (math.floor(due_ms / step_ms) + 1)
+        return time_ms if time_ms > due_ms else time_ms + step_ms
+
+    def check_tasks(self):
+        for executor in [each for each in self.running if self.copy_due_ms(each) < self.now_ms]:
+            self.twin[executor] = executor
+            self.launch_again(executor.stage, 1)
+        self.call_all()
+
+    def call_all(self):
+        for job in self.jobs:
+            for executor in job.pool.executors:
+                executor.reserved = False
+        self.mark_all_pools()
+        for job in self.jobs:
+            job.called = self.calls
+
+    def end_copy(self, executor, stage):
+        """The task of an executor has ended: so has its copy."""
+        twin = self.twin.pop(executor, None)
+        if twin is executor:
+            stage.next_task += 1
+            if stage.exhausted:
+                stage.job.runnable.pop(stage, None)
+        elif twin is not None:
+            del self.twin[twin]
+            self.cut(twin)
+            self.unit_of[twin].free_ms = self.now_ms
+            if stage in stage.job.runnable:
+                self.launch(twin, stage)
+            elif self.promised(stage, twin.kind):
+                self.fulfil_with([twin])
+            else:
+                self.backup(twin)
+
+    def cut(self, executor):
+        """End the task of an executor now; returns its row."""
+        self.heap = [event for event in self.heap if event[2] is not executor]
+        heapq.heapify(self.heap)
+        row = self.running.pop(executor)
+        job, index, number, start_ms, _, wave = self.tasks[row]
+        self.tasks[row] = (job, index, number, start_ms, self.now_ms, wave)
+        return row
 
     # ---- losses
 
@@ -194,28 +278,24 @@ class OracleUnits(OracleSimulator):
                 self.outputs[stage] = kept
             while again := [stage for stage in job.stages if self.missing[stage] and self.is_read(stage)]:
                 self.compute_again(again[0])
-            for executor in job.pool.executors:
-                executor.reserved = False
-        self.mark_all_pools()
-        for job in self.jobs:
-            job.called = self.calls
+        self.call_all()
         if self.requested() < self.target:
             self.request(self.cluster.replacement_delay_ms)
 
     def lose_executor(self, executor):
-        if executor in self.destination or executor in self.running:
+        if executor in self.destination:
             self.heap = [event for event in self.heap if event[2] is not executor]
             heapq.heapify(self.heap)
-        if executor in self.destination:
             stage = self.destination.pop(executor)
             if stage is not None:
                 stage.moving -= 1
         elif executor in self.running:
-            row, stage = self.running.pop(executor), executor.stage
-            job, index, number, start_ms, _, wave = self.tasks[row]
-            self.tasks[row] = (job, index, number, start_ms, self.now_ms, wave)
-            self.lost_rows.add(row)
+            stage = executor.stage
+            self.lost_rows.add(self.cut(executor))
             self.losses["tasks"] += 1
+            twin = self.twin.pop(executor, None)
+            if twin is not executor:
+                self.twin.pop(twin, None)
             self.detach(executor)
             if sum(stage.commitments.values()) > len(stage.executors):
                 key = list(stage.commitments)[-1]
@@ -224,7 +304,8 @@ class OracleUnits(OracleSimulator):
                     del stage.commitments[key]
                 if key[1] is not None:
                     key[1].committed -= 1
-            self.launch_again(stage, 1)
+            if twin is None:
+                self.launch_again(stage, 1)
         else:
             self.take_from_pool(executor)
 

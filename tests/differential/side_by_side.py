@@ -17,6 +17,8 @@ from tests.differential.oracle import OracleDeadlockError, OracleDecisionError, 
 from tests.differential.oracle_policies import Replay
 from tests.differential.oracle_units import OracleUnits
 
+LOSSES = ("executors", "tasks", "outputs", "copies")
+
 
 @dataclass
 class Outcome:
@@ -115,7 +117,9 @@ def core_outcome(state, run):
         busy_ms=state.busy_ms,
         error=error,
         lives=[] if log.lives is None else [tuple(row) for row in log.lives.tolist() if row[2] == row[2]],
-        losses={"executors": state.lost_units, "tasks": state.lost_tasks, "outputs": state.lost_outputs},
+        losses=dict(
+            zip(LOSSES, (state.lost_units, state.lost_tasks, state.lost_outputs, state.num_copies), strict=True)
+        ),
     )
 
 
@@ -152,7 +156,7 @@ def oracle_run(oracle, decisions, policy=None):
         busy_ms=oracle.busy_ms() if isinstance(oracle, OracleUnits) else result.busy_ms,
         error=error,
         lives=getattr(oracle, "lives", []),
-        losses=getattr(oracle, "losses", dict.fromkeys(("executors", "tasks", "outputs"), 0)),
+        losses=getattr(oracle, "losses", dict.fromkeys(LOSSES, 0)),
     )
 
 

@@ -137,7 +137,7 @@ def test_a_lost_task_runs_again_on_the_replacement():
     # One executor, lost at 2.5 s with its third task; another one after 1 s and the 0.5 s of its start.
     starts, outcome = hand([job((4, 1000, ()))], 1, loss_times_ms=(2500.0,), replacement_delay_ms=1000.0)
     assert starts == [0.0, 1000.0, 2000.0, 4000.0, 5000.0]
-    assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 0}
+    assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 0, "copies": 0}
     assert outcome.lives == [(0.0, 0.0, 2500.0, 1.0)]
     assert outcome.busy_ms == 4500.0
 
@@ -147,17 +147,18 @@ def test_outputs_are_computed_again_unless_a_shuffle_service_has_them():
     jobs = [job((2, 1000, ()), (2, 1000, (0,)))]
     starts, outcome = hand(jobs, 1, loss_times_ms=(3500.0,))
     assert starts == [0.0, 1000.0, 2000.0, 3000.0, 4000.0, 5000.0, 6000.0]
-    assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 2}
+    assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 2, "copies": 0}
     starts, outcome = hand(jobs, 1, loss_times_ms=(3500.0,), shuffle_service=True)
     assert starts == [0.0, 1000.0, 2000.0, 3000.0, 4000.0]
-    assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 0}
+    assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 0, "copies": 0}
 
 
 def test_outputs_that_all_tasks_have_read_are_not_computed_again():
     # Both tasks of the second stage run when one executor is lost: the other task goes on.
     for seed in range(4):
         starts, outcome = hand([job((2, 1000, ()), (2, 3000, (0,)))], 2, seed, loss_times_ms=(2000.0,))
-        assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 1}  # the lost task has to read again
+        # the lost task has to read again
+        assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 1, "copies": 0}
         assert starts == [0.0, 0.0, 1000.0, 1000.0, 2500.0, 3500.0]
 
 
@@ -169,7 +170,7 @@ def test_an_output_of_an_output_is_computed_first():
 
 def test_slots_of_a_spark_executor_fail_together():
     _, outcome = hand([job((4, 1000, ()))], 4, executor_cores=2, loss_times_ms=(500.0,))
-    assert outcome.losses == {"executors": 1, "tasks": 2, "outputs": 0}
+    assert outcome.losses == {"executors": 1, "tasks": 2, "outputs": 0, "copies": 0}
 
 
 def test_losses_come_at_their_rate():
@@ -235,6 +236,53 @@ def test_a_copy_of_a_run_goes_on_alike():
     assert (state.lost_units, state.executor_ms) == (other.lost_units, other.executor_ms)
 
 
+# ---- copies of tasks that take long ----------------------------------------------------------------------------------
+
+# The second stage has 10 tasks of 1 s; on the executor that comes anew at 1 s one takes longer. The other has done the
+# other nine at 10 s, the 90 % after which there are copies, and waits for a third stage of one task.
+SPECULATES = {"startup": True, "speculation": True}
+
+
+def one_slow(slow_ms, *last):
+    stages = [Stage(name, 1, parents, (1,), *[(np.array([1000.0]),)] * 3) for name, parents in (("s0", ()), *last)]
+    waves = [(np.array([float(ms)]),) for ms in (slow_ms, 1000, 1000)]
+    return Job(JobProfile("slow", (stages[0], Stage("s1", 10, (0,), (1,), *waves), *stages[1:]), "test"), 0.0, True)
+
+
+@pytest.mark.parametrize(
+    ("slow_ms", "more", "copy_ms", "end_ms"),
+    [
+        (20_000, {}, 10_100.0, 11_100.0),  # the copy ends first
+        (9500, {}, 10_100.0, 10_500.0),  # the task ends first, its copy is killed
+        (9050, {}, None, 10_050.0),  # it ends before the check
+        (20_000, {"speculation_multiplier": 12.0}, 13_100.0, 14_100.0),
+        (20_000, {"speculation_min_runtime_ms": 14_000.0}, 15_100.0, 16_100.0),
+        (20_000, {"speculation_interval_ms": 4000.0}, 12_000.0, 13_000.0),
+        (20_000, {"speculation_quantile": 0.45}, 10_000.0, 11_000.0),  # flagged at 5.1 s; what waits comes first
+        (20_000, {"speculation_quantile": 1.0}, None, 21_000.0),
+    ],
+)
+def test_a_task_that_takes_long_has_a_copy(slow_ms, more, copy_ms, end_ms):
+    starts, outcome = hand([one_slow(slow_ms, ("s2", (1,)))], 2, **SPECULATES, **more)
+    copies = [] if copy_ms is None else [copy_ms]
+    assert starts == [0.0, 1000.0, *(1000.0 * task for task in range(1, 10)), *copies, end_ms]
+    assert (outcome.completion_ms, outcome.losses["copies"]) == ([end_ms + 1000.0], len(copies))
+    long_ms = min(slow_ms, end_ms - 1000.0)
+    assert outcome.busy_ms == 11_000.0 + long_ms + (end_ms - copies[0] if copies else 0.0)
+
+
+def test_a_copy_that_waits_is_forgotten_when_its_task_ends():
+    # The other executor is with a second job from 10 s on until 40 s; the copy waits from 10.1 s to 21 s.
+    jobs = [one_slow(20_000), job((1, 30_000, ()), arrival_ms=5000.0)]
+    starts, outcome = hand(jobs, 2, **SPECULATES)
+    assert starts[-1] == 10_000.0
+    assert (outcome.completion_ms, outcome.losses["copies"]) == ([21_000.0, 40_000.0], 0)
+
+
+def test_the_only_task_of_a_stage_has_no_copy():
+    assert hand([job((1, 9000, ()))], 2, speculation=True, speculation_multiplier=0.0)[0] == [0.0]
+
+
 # ---- settings --------------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +298,9 @@ def test_a_copy_of_a_run_goes_on_alike():
         ({"loss_rate": -1.0}, "loss_rate must be a number from 0"),
         ({"loss_times_ms": (float("nan"),)}, "loss_times_ms must be times"),
         ({"straggler_share": 2.0}, "from 0 to 1"),
+        ({"speculation_quantile": 0.5}, "has no effect without speculation"),
+        ({"speculation": True, "speculation_quantile": 1.5}, "speculation_quantile must be a number from 0 to 1"),
+        ({"speculation": True, "speculation_interval_ms": 0.0}, "speculation_interval_ms must be a number above 0"),
         ({"dynamic": True, "reoffer": False}, "not simulated with reoffer off"),
         ({"loss_rate": 1.0, "job_bound": True}, "not simulated with job_bound"),
     ],

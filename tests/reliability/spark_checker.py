@@ -46,6 +46,11 @@ class Task:
     start_s: float
     finish_s: float
     lost: bool = False  # its executor was lost before its end
+    killed: bool = False  # the other copy of the task had ended
+
+    @property
+    def done(self):
+        return not (self.lost or self.killed)
 
     @property
     def place(self):
@@ -166,7 +171,7 @@ class Run:
 
     def finish_s(self, job, stage):
         """End of a stage; infinite while it has not ended."""
-        tasks = [task for task in self.of_stage[job, stage] if not task.lost]
+        tasks = [task for task in self.of_stage[job, stage] if task.done]
         whole = len(tasks) >= self.jobs[job].stages[stage].tasks
         ends = max((task.finish_s for task in tasks), default=math.inf) if whole else math.inf
         return ends if ends <= self.limit_s else math.inf
@@ -205,6 +210,7 @@ def read_run(jobs_path, result_path, tasks_path):
             float(row["start_s"]),
             float(row["finish_s"]),
             row.get("lost") == "1",
+            row.get("killed") == "1",
         )
         for row in rows
     ]
@@ -318,7 +324,7 @@ def task_counts(run):
     cut = run.result["truncated"]
     again = 0
     for number, index, _, stage in run.stages():
-        count = sum(not task.lost for task in run.of_stage[number, index])
+        count = sum(task.done for task in run.of_stage[number, index])
         if run.changes and count > stage.tasks:
             again += count - stage.tasks
             count = stage.tasks
@@ -443,9 +449,9 @@ def durations(run):
         attached = 1 + sum(one.job == task.job for one in others)
         most = run.settings["executors"] - sum(one.job != task.job for one in others)
         took_ms = task.finish_ms - task.start_ms
-        if task.lost or run.settings.get("straggler_share"):
+        if not task.done or run.settings.get("straggler_share"):
             longest = math.inf if run.settings.get("straggler_share") else longest_ms(run, task)
-            if took_ms > longest + TOLERANCE_MS or (not task.lost and took_ms < shortest_ms(run, task) - TOLERANCE_MS):
+            if took_ms > longest + TOLERANCE_MS or (task.done and took_ms < shortest_ms(run, task) - TOLERANCE_MS):
                 yield f"{task} takes {took_ms} ms"
             continue
         key = (task.place, task.wave, round(took_ms, 9), attached, most)
@@ -475,8 +481,9 @@ def decisions(run):
             continue
         stage = run.jobs[decision.job].stages[decision.stage]
         again = run.reruns(*decision.place) or any(run.reruns(decision.job, parent) for parent in stage.parents)
-        if again or (run.result["truncated"] and run.result.get("losses", {}).get("executors")):
-            continue  # what was left then, the log does not tell
+        lost = run.result["truncated"] and run.result.get("losses", {}).get("executors")
+        if again or lost or run.settings.get("speculation"):
+            continue  # what was left then, and which copies waited, the log does not tell
         started = sum(task.start_ms < decision.time_ms - TOLERANCE_MS for task in run.of_stage[decision.place])
         if started >= stage.tasks or decision.frontier < 1:
             yield f"{decision}: all its tasks were launched before"
@@ -607,7 +614,7 @@ def totals(run):
         for end_ms, job in zip(result["completion_ms"], run.jobs, strict=True)
         if end_ms is not None
     ]
-    completed = [task for task in run.tasks if task.finish_s <= run.limit_s and not task.lost]
+    completed = [task for task in run.tasks if task.finish_s <= run.limit_s and task.done]
     cut = len(finished) < len(run.jobs)
     last_ms = max((end_ms for end_ms in result["completion_ms"] if end_ms is not None), default=math.nan)
     end_ms = run.limit_ms if cut else last_ms
@@ -649,7 +656,7 @@ def _outputs_there(run, number, index, stage):
     """At the launch of a task, every task of a parent has ended on a Spark executor that was not lost since."""
     ends = {}
     for parent in stage.parents:
-        done = [task for task in run.of_stage[number, parent] if not task.lost]
+        done = [task for task in run.of_stage[number, parent] if task.done]
         gone = [run.life(task) or (0.0, math.inf, False) for task in done]
         stays = run.settings["shuffle_service"]
         gone_ms = [end_ms if lost and not stays else math.inf for _, end_ms, lost in gone]
@@ -722,10 +729,44 @@ def registrations(run):
                 continue
             if task.finish_ms + settings["idle_timeout_ms"] > end + TOLERANCE_MS:
                 yield f"Spark executor {unit} is removed at {end} ms after {task}"
-            read = any(task.stage in stage.parents for stage in run.jobs[task.job].stages)
+            read = task.done and any(task.stage in stage.parents for stage in run.jobs[task.job].stages)
             done_ms = run.result["completion_ms"][task.job]
             if read and not settings["shuffle_service"] and (done_ms is None or done_ms > end + TOLERANCE_MS):
                 yield f"Spark executor {unit} is removed at {end} ms with the output of {task}"
+
+
+def copies(run):
+    """Of two copies of a task one is killed when the other ends; the later one began after a check that allows it."""
+    killed = [task for task in run.tasks if task.killed]
+    if len(killed) > run.result.get("losses", {}).get("copies", 0):
+        yield f"{len(killed)} tasks killed, losses {run.result.get('losses')}"
+    for task in killed:
+        others = [
+            other
+            for other in run.of_stage[task.place]
+            if other.done and _near(other.finish_ms, task.finish_ms) and _may_copy(run, task, other)
+        ]
+        if not others:
+            yield f"{task} is killed, and no other copy of it ends then"
+
+
+def _may_copy(run, task, other):
+    """Whether one of two tasks of a stage may be a copy of the other, by a check before the later one began."""
+    first, second = sorted((task, other), key=lambda each: each.start_ms)
+    settings, number = run.settings, run.jobs[task.job].stages[task.stage].tasks
+    done = sorted((each for each in run.of_stage[task.place] if each.done), key=lambda each: each.finish_ms)
+    step_ms = settings["speculation_interval_ms"]
+    for changed in done:  # the median changes when a task ends; of the time until the next end the last check is best
+        ended = [each for each in done if each.finish_ms <= changed.finish_ms + TOLERANCE_MS]
+        later = [each.finish_ms for each in done if each.finish_ms > changed.finish_ms + TOLERANCE_MS]
+        check_ms = step_ms * math.floor((min([second.start_ms, *later]) + TOLERANCE_MS) / step_ms)
+        median_ms = sorted(each.finish_ms - each.start_ms for each in ended[:number])[min(len(ended), number) // 2]
+        long_ms = max(settings["speculation_multiplier"] * median_ms, settings["speculation_min_runtime_ms"])
+        enough = len(ended) >= max(math.floor(settings["speculation_quantile"] * number), 1)
+        began = changed.finish_ms <= second.start_ms + TOLERANCE_MS
+        if number > 1 and enough and began and first.start_ms + long_ms <= check_ms + TOLERANCE_MS:
+            return True
+    return False
 
 
 def _seconds(time_ms):
@@ -756,6 +797,7 @@ RULES = (
     critical_paths,
     totals,
     registrations,
+    copies,
 )
 
 

@@ -19,7 +19,7 @@ SCHEDULERS = ("fair", "fifo", "random")
 
 def test_random_runs_keep_all_rules(tmp_path, tally):
     tally("random runs with executors that come, go and fail", runs=ELASTIC_RUNS)
-    lost = removed = 0
+    lost = removed = copies = 0
     for seed in range(FIRST_SEED, FIRST_SEED + ELASTIC_RUNS):
         rng, files = np.random.default_rng(seed), _files(tmp_path)
         workload = random_workload(rng, max_jobs=6, max_tasks=9)
@@ -32,9 +32,10 @@ def test_random_runs_keep_all_rules(tmp_path, tally):
         run = read_run(*files)
         assert violations(run) == [], f"repeat with DECIMA_FIRST_SEED={seed} DECIMA_ELASTIC_RUNS=1"
         lost += run.result["losses"]["executors"] if run.changes else 0
+        copies += run.result.get("losses", {}).get("copies", 0)
         removed += sum(end is not None and not lost for _, _, end, lost in run.result.get("registrations", ()))
     if ELASTIC_RUNS >= 60:
-        assert min(lost, removed) > ELASTIC_RUNS // 10
+        assert min(lost, removed, copies) > ELASTIC_RUNS // 10
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,7 @@ def good(tmp_path_factory):
     """A run with removals, losses, tasks that run again and outputs that are computed again."""
     workload = random_workload(np.random.default_rng(12), max_jobs=6, kind="real", max_tasks=9)
     values = {"executor_cores": 2, "dynamic": True, "initial_executors": 4, "idle_timeout_ms": 1500.0}
+    values |= {"speculation": True, "speculation_quantile": 0.5, "speculation_multiplier": 1.0}
     files = _files(tmp_path_factory.mktemp("good"))
     decima.workload.save(workload, files[0])
     cluster = Settings(executors=8, **values, loss_times_ms=(8e3, 12e3, 16e3))
@@ -49,6 +51,7 @@ def good(tmp_path_factory):
     run = read_run(*files)
     assert violations(run) == []
     assert min(run.result["losses"].values()) > 0
+    assert any(task.killed for task in run.tasks)
     assert any(end is not None and not lost for _, _, end, lost in run.result["registrations"])
     return run
 
@@ -57,9 +60,12 @@ def removal(run):
     return next(row for row in run.result["registrations"] if row[2] is not None and not row[3])
 
 
+def killed(run):
+    return next(task for task in run.tasks if task.killed)
+
+
 def loss(run):
     return next(row for row in run.result["registrations"] if row[3])
-
 
 
 def an_output_that_comes_later(run):
@@ -79,6 +85,10 @@ def an_output_that_comes_later(run):
         ("registrations", lambda run: run.settings.update(idle_timeout_ms=1e6)),
         ("registrations", lambda run: run.result["registrations"].append([0, 0.0, None, 0])),
         ("totals", lambda run: run.result.update(executor_hours=run.result["executor_hours"] + 0.001)),
+        ("copies", lambda run: run.settings.update(speculation_multiplier=10.0)),
+        ("copies", lambda run: run.result["losses"].update(copies=0)),
+        ("copies", lambda run: killed(run).__setattr__("finish_s", killed(run).finish_s - 0.1)),
+        ("task_counts", lambda run: killed(run).__setattr__("killed", False)),
     ],
 )
 def test_a_broken_rule_is_found(rule, change, good):

@@ -23,6 +23,7 @@ PIPELINE = {
     "reproduce": "Run the whole pipeline, from data to report.",
 }
 MEASURING = {
+    "elastic": "Compare executors that come, go and are killed with the simulator.",
     "experiment": "Compare schedulers on batches of queries on a real Spark.",
     "model": "Make workloads from measured runs.",
     "profile": "Measure TPC-H queries on a real Spark.",

@@ -33,15 +33,15 @@ def read_applications(logs: Sequence[Path]) -> tuple[list[Application], int, int
     files = find_logs(logs)
     applications: dict[tuple[str, int], Application] = {}
     twice = 0
-    with progress_bar("event logs", len(files), "log") as bar:
+    total = max(1, sum(log.size for log in files))
+    with progress_bar("event logs", 1, share=True) as bar:
         for log in files:
-            application = read_event_log(log.path)
+            application = read_event_log(log.path, lambda size: bar.update(size / total))
             key = application.app_id, application.start_ms
             twice += key in applications
             # Of two copies, the one with more tasks counts.
             if key not in applications or len(application.tasks) > len(applications[key].tasks):
                 applications[key] = application
-            bar.update()
     return list(applications.values()), len(files), twice
 
 

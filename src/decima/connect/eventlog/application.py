@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,8 +57,10 @@ class Application:
         return replace(self, queries=self.queries.assign(skipped=skipped))
 
 
-def read_event_log(path: str | os.PathLike) -> Application:
+def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = lambda size: None) -> Application:
     """Read one log: a file, compressed or not, or an `eventlog_v2_` folder.
+
+    `progress` is called with the bytes that were read.
 
     Raises:
         DataUnavailableError: there is no such file, or it cannot be read.
@@ -68,7 +70,7 @@ def read_event_log(path: str | os.PathLike) -> Application:
     logs = find_logs([path])
     if len(logs) > 1:
         raise ConfigError(f"{path} holds {len(logs)} event logs; read them with read_event_logs")
-    return _read(logs[0])
+    return _read(logs[0], progress)
 
 
 def read_event_logs(paths: Iterable[str | os.PathLike]) -> list[Application]:
@@ -80,10 +82,10 @@ def read_event_logs(paths: Iterable[str | os.PathLike]) -> list[Application]:
     return [_read(log) for log in find_logs(paths)]
 
 
-def _read(log: LogFiles) -> Application:
+def _read(log: LogFiles, progress: Callable[[int], object] = lambda size: None) -> Application:
     damage = Damage()
     records = EventRecords()
-    for line in read_lines(log, damage):
+    for line in read_lines(log, damage, progress):
         records.read(line)
     if not records.lines["read"]:
         counts = ", ".join(f"{count} lines {group}" for group, count in records.lines.items() if group != "all")

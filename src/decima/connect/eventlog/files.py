@@ -14,7 +14,7 @@ import io
 import os
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -37,6 +37,11 @@ class LogFiles:
     path: Path  # what the user would call the log: a file or an `eventlog_v2_` folder
     files: tuple[Path, ...]  # to be read in this order
     compacted: bool = False  # Spark removed events of finished jobs from the first files ("compaction")
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files; 0 for those that are gone."""
+        return sum(path.stat().st_size for path in self.files if path.exists())
 
 
 @dataclass
@@ -74,8 +79,10 @@ def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
     return list({log.path.resolve(): log for log in logs}.values())
 
 
-def read_lines(log: LogFiles, damage: Damage) -> Iterator[bytes]:
+def read_lines(log: LogFiles, damage: Damage, progress: Callable[[int], object] = lambda size: None) -> Iterator[bytes]:
     """Read the lines of a log with their line ends; `damage` lists unreadable parts.
+
+    `progress` is called with the bytes that were read, of a compressed file with all at its end.
 
     Raises:
         DataUnavailableError: a file cannot be opened or read.
@@ -84,7 +91,14 @@ def read_lines(log: LogFiles, damage: Damage) -> Iterator[bytes]:
     for path in log.files:
         try:
             with _open(path, damage) as stream:
-                yield from _lines(stream, damage)
+                left = path.stat().st_size
+                plain = not isinstance(stream.raw, _Chunks)
+                for line in _lines(stream, damage):
+                    yield line
+                    if plain:
+                        progress(len(line))
+                        left -= len(line)
+                progress(left)
         except OSError as error:
             raise DataUnavailableError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -140,7 +154,7 @@ def _begins_like_a_log(path: Path) -> bool:
     return head.startswith((_ZSTD, _LZ4, _SNAPPY, _GZIP, _LZF)) or bool(_FIRST_EVENT.match(head))
 
 
-def _open(path: Path, damage: Damage) -> io.BufferedIOBase:
+def _open(path: Path, damage: Damage) -> io.BufferedReader:
     with open(path, "rb") as raw:
         head = raw.read(8)
     if head.startswith(_LZF):

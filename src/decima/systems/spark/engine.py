@@ -40,7 +40,7 @@ from decima.systems.spark.rules.commitments import commit, drop_commitments, ful
 from decima.systems.spark.rules.delays import DELAY_OF_IDLING, DELAY_OUT_OF_RANGE, refuse_delay
 from decima.systems.spark.rules.durations import REST
 from decima.systems.spark.rules.executors import fall_back, launch, take_task, wait_for_stage
-from decima.systems.spark.rules.faults import keep_output, release_outputs, unit_event
+from decima.systems.spark.rules.faults import cut_task, keep_output, release_outputs, unit_event
 from decima.systems.spark.rules.frontier import (
     add_runnable,
     admit_other_jobs,
@@ -61,6 +61,7 @@ from decima.systems.spark.rules.pools import (
     unmark_pool,
 )
 from decima.systems.spark.rules.slots import end_first_slot, start_slot, timer_is_next, valid_delay
+from decima.systems.spark.rules.speculation import check_tasks, next_check_ms, note_duration, part_copies, withdraw_copy
 
 # What ``advance`` returns.
 DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID, PAUSED = 0, 1, 2, 3, 4, 5
@@ -521,12 +522,35 @@ def _repeat_tasks(state, most):
 
 
 @njit
+def _end_copy(state, stage, executor):
+    """Kill or withdraw the other copy of a task that has ended."""
+    partner = part_copies(state, executor)
+    if partner == NONE:
+        return
+    if partner == executor:
+        withdraw_copy(state, stage)
+        return
+    cut_task(state, partner, 2)
+    state.unit_free_ms[partner // state.unit_size] = state.now_ms
+    if state.stage_runnable[stage]:
+        launch(state, partner, stage)
+        update_saturation(state, stage)
+    elif state.commit_head[stage] != NONE:
+        fulfil_one(state, stage, partner)
+    else:
+        fall_back(state, partner)
+
+
+@njit
 def _go_on(state, executor, stage):
     """Count a finished task and launch the next one; False if the stage has none."""
     state.num_running -= 1
     state.unit_free_ms[executor // state.unit_size] = state.now_ms
     if state.keeps_outputs:
         keep_output(state, stage, executor)
+    if state.speculates:
+        note_duration(state, stage, executor)
+        _end_copy(state, stage, executor)
     if not state.stage_runnable[stage]:
         return False
     launch(state, executor, stage)
@@ -536,11 +560,12 @@ def _go_on(state, executor, stage):
 
 @njit
 def _unit_event_first(state):
-    """Handle units that come, go or fail before any other event, if there are."""
+    """Handle changes of units and checks of tasks that precede any other event."""
     if state.num_done == state.num_jobs:
         return False
     settle_units(state)
-    time = next_unit_ms(state)
+    check_ms = next_check_ms(state)
+    time = min(next_unit_ms(state), check_ms)
     if time == np.inf:
         return False
     if state.heap_size > 0 and state.heap_ms[0] <= time:
@@ -559,6 +584,8 @@ def _unit_event_first(state):
             state.truncated = 1
         return False
     state.now_ms = time
+    if check_ms == time:
+        check_tasks(state)
     unit_event(state)
     return True
 
@@ -638,7 +665,7 @@ def reset(address):
             executor += 1
     if state.elastic:
         output = 0
-        for stage in range(state.num_stages if state.keeps_outputs else 0):
+        for stage in range(state.num_stages if state.keeps_outputs or state.speculates else 0):
             state.stage_output[stage] = output
             output += state.stage_tasks[stage]
         begin_units(state)

@@ -45,6 +45,7 @@ class EpisodeLog:
     finish_ms: np.ndarray  # float64 [tasks]
     decisions: np.ndarray  # float64 [decisions, columns], columns of ``DECISION_COLUMNS``, -1 for none
     lost: np.ndarray | None = None  # bool [tasks], executor lost before the end; None: the cluster does not change
+    killed: np.ndarray | None = None  # bool [tasks], the other copy had ended; None: tasks have no copies
     lives: np.ndarray | None = None  # float64 [n, 4], registrations of Spark executors: number, begin, end in ms, lost
 
     @classmethod
@@ -61,12 +62,13 @@ class EpisodeLog:
             start_ms=state.task_start_ms[:count].copy(),
             finish_ms=state.task_finish_ms[:count].copy(),
             decisions=state.logged_decisions.copy(),
-            lost=state.task_lost[:count].astype(bool) if state.elastic else None,
+            lost=state.task_lost[:count] == 1 if state.elastic else None,
+            killed=state.task_lost[:count] == 2 if state.speculates else None,
             lives=_lives(state) if state.elastic else None,
         )
 
     def tasks(self) -> pandas.DataFrame:
-        """Table of tasks: job, stage, executor, wave, start_s, finish_s; lost where executors change."""
+        """Table of tasks: job, stage, executor, wave, start_s, finish_s; lost, killed where there are such."""
         import pandas
 
         return pandas.DataFrame(
@@ -79,6 +81,7 @@ class EpisodeLog:
                 "finish_s": self.finish_ms / 1000.0,
             }
             | ({} if self.lost is None else {"lost": self.lost.astype(int)})
+            | ({} if self.killed is None else {"killed": self.killed.astype(int)})
         )
 
     def delays(self) -> pandas.DataFrame:

@@ -66,7 +66,7 @@ class Result(ShownRun):
     end_ms: float  # completion of the last job, or the time limit that cut the run
     truncated: bool  # the time limit ended the run
     executor_ms: float  # time that Spark executors were registered, summed
-    losses: dict[str, int]  # units lost, tasks that ran on them, outputs computed again
+    losses: dict[str, int]  # units lost, tasks that ran on them, outputs computed again; copies of tasks launched
     log: EpisodeLog | None = field(default=None, repr=False)  # every task and decision, if asked for
 
     @classmethod
@@ -90,7 +90,8 @@ class Result(ShownRun):
             end_ms=state.now_ms if state.truncated else float(np.max(state.job_finish_ms)),
             truncated=bool(state.truncated),
             executor_ms=state.executor_ms,
-            losses={"executors": state.lost_units, "tasks": state.lost_tasks, "outputs": state.lost_outputs},
+            losses={"executors": state.lost_units, "tasks": state.lost_tasks, "outputs": state.lost_outputs}
+            | ({"copies": state.num_copies} if state.speculates else {}),
             log=EpisodeLog.of_state(state) if state.log_tasks else None,
         )
 

@@ -17,7 +17,7 @@ EXECUTORS = 50
 MAX_EXECUTORS = 1_000_000
 MAX_CLASSES = 8
 # Settings that make a cluster grow, shrink or fail; and what has an effect only with some of them.
-ELASTIC = ("dynamic", "loss_rate", "loss_times_ms", "straggler_share")
+ELASTIC = ("dynamic", "loss_rate", "loss_times_ms", "straggler_share", "speculation")
 _LOSSES = ("loss_rate", "loss_times_ms")
 ELASTIC_SWITCHES = {
     **dict.fromkeys(("min_executors", "initial_executors", "backlog_timeout_ms", "sustained_timeout_ms"), ("dynamic",)),
@@ -25,6 +25,8 @@ ELASTIC_SWITCHES = {
     **dict.fromkeys(("executor_cores", "executor_startup_ms", "shuffle_service"), ("dynamic", *_LOSSES)),
     "replacement_delay_ms": _LOSSES,
     "straggler_shape": ("straggler_share",),
+    **dict.fromkeys(("speculation_quantile", "speculation_multiplier"), ("speculation",)),
+    **dict.fromkeys(("speculation_interval_ms", "speculation_min_runtime_ms"), ("speculation",)),
 }
 
 
@@ -146,6 +148,11 @@ class Settings:
     replacement_delay_ms: float = 0.0  # from the loss of a Spark executor to the request of another one
     straggler_share: float = 0.0  # share of tasks that take longer by a factor from Pareto's law
     straggler_shape: float = 2.0  # shape of that law; the smaller, the heavier its tail
+    speculation: bool = False  # a task that runs long gets a copy (`.rules.speculation`)
+    speculation_quantile: float = 0.9  # share of the tasks of a stage that must have ended before
+    speculation_multiplier: float = 3.0  # so many times their median duration is long
+    speculation_interval_ms: float = 100.0  # time between checks
+    speculation_min_runtime_ms: float = 100.0  # shorter is never long
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", check_classes(self.classes))
@@ -182,16 +189,18 @@ class Settings:
     def _check_elastic(self) -> None:
         """Raise ConfigError where a value for changing executors is out of range."""
         object.__setattr__(self, "loss_times_ms", tuple(self.loss_times_ms))
-        above = ("backlog_timeout_ms", "sustained_timeout_ms", "straggler_shape")
+        above = ("backlog_timeout_ms", "sustained_timeout_ms", "straggler_shape", "speculation_interval_ms")
         least = ("idle_timeout_ms", "executor_startup_ms", "loss_rate", "replacement_delay_ms")
+        least += ("speculation_multiplier", "speculation_min_runtime_ms")
         for name in (*above, *least):
             value = getattr(self, name)
             if value is None and name == "sustained_timeout_ms":
                 continue
             if not (is_number(value) and 0.0 <= value <= LARGEST_MS) or (name in above and value == 0.0):
                 raise ConfigError(f"{name} must be a number {'above' if name in above else 'from'} 0, got {value!r}")
-        if not (is_number(self.straggler_share) and 0.0 <= self.straggler_share <= 1.0):
-            raise ConfigError(f"straggler_share must be a number from 0 to 1, got {self.straggler_share!r}")
+        for name in ("straggler_share", "speculation_quantile"):
+            if not (is_number(getattr(self, name)) and 0.0 <= getattr(self, name) <= 1.0):
+                raise ConfigError(f"{name} must be a number from 0 to 1, got {getattr(self, name)!r}")
         if not all(is_number(time_ms) and 0.0 <= time_ms <= LARGEST_MS for time_ms in self.loss_times_ms):
             raise ConfigError(f"loss_times_ms must be times in ms of at least 0, got {self.loss_times_ms!r:.80}")
         if not is_whole(self.executor_cores) or self.executor_cores < 1 or self.executors % self.executor_cores:
@@ -282,8 +291,8 @@ class Settings:
 
     @property
     def elastic(self) -> bool:
-        """Whether the cluster grows, shrinks or fails."""
-        return bool(self.dynamic or self.loss_rate or self.loss_times_ms or self.straggler_share)
+        """Whether the cluster grows, shrinks or fails, or tasks straggle or have copies."""
+        return any(getattr(self, name) for name in ELASTIC)
 
     def require_fixed(self, what: str) -> None:
         """Raise ConfigError that names what is done on clusters of a fixed size only."""

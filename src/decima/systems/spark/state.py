@@ -83,7 +83,9 @@ class ClusterState(Record):
             "loss": len(settings.loss_times_ms),
             "unit": units,
             "elastic executor": executors if elastic else 0,
-            "elastic stage": tables.num_stages if keeps else 0,
+            "elastic stage": tables.num_stages if keeps or settings.speculation else 0,
+            "speculating stage": tables.num_stages if settings.speculation else 0,
+            "speculating task": tables.num_tasks if settings.speculation else 0,
             "output": tables.num_tasks if keeps else 0,
             "logged life": 4 * (units + FIRST_DECISIONS) if log_tasks and elastic else 0,
             "logged decision x column": FIRST_DECISIONS * NUM_COLUMNS if log_decisions else 0,
@@ -139,6 +141,11 @@ class ClusterState(Record):
             replacement_delay_ms=settings.replacement_delay_ms,
             straggler_share=settings.straggler_share,
             straggler_shape=settings.straggler_shape,
+            speculates=settings.speculation,
+            speculation_quantile=settings.speculation_quantile,
+            speculation_multiplier=settings.speculation_multiplier,
+            speculation_interval_ms=settings.speculation_interval_ms,
+            speculation_min_runtime_ms=settings.speculation_min_runtime_ms,
         )
 
     def _bind_tables(self) -> None:

@@ -151,3 +151,16 @@ def test_lines_beyond_the_limit_are_left_out_one_by_one(extra, tmp_path, monkeyp
     assert lines == [b"short\n", b"after\n", b"end\n"]
     assert damage.long_lines == 2
     assert not damage.cut_line
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_progress_adds_up_to_the_size(name, tmp_path):
+    folder = tmp_path / "eventlog_v2_app"
+    folder.mkdir()
+    for number in (1, 2):
+        shutil.copy(LOGS / name, folder / f"events_{number}_app")
+    (log,) = find_logs([folder])
+    read = []
+    lines = list(read_lines(log, Damage(), read.append))
+    assert sum(read) == log.size == 2 * (LOGS / name).stat().st_size
+    assert len(read) > (len(lines) if name == "plain" else 1)

@@ -67,7 +67,7 @@ def _starts(sizes: np.ndarray) -> np.ndarray:
 def _row_levels(row: np.ndarray, local: np.ndarray, child_offset: np.ndarray, child: np.ndarray) -> np.ndarray:
     """Level of every profile row (-1 for rows that are absent), int64 [rows].
 
-    It does not depend on which stages are finished: the descendants of an unfinished stage all are unfinished.
+    It does not depend on which stages of a job are finished.
     """
     first_row = np.full(len(child_offset) - 1, -1, dtype=np.int64)
     first_row[row] = row - local
@@ -157,8 +157,8 @@ class GraphBatch:
             raise ConfigError(
                 f"a record has profile row {int(row.max())}, the profile tables have {len(child_offset) - 1} rows"
             )
-        # Nodes by (instance, stage). A recorded graph holds every descendant of its stages, since a stage finishes
-        # after its parents, so its last stage bounds the indices.
+        # Nodes by (instance, stage), up to the last stage of each graph. A stage whose outputs were lost runs again,
+        # and some of its children may have finished, but not all.
         stages = np.zeros(len(self._node_count), dtype=np.int64)
         filled = self._node_count > 0
         stages[filled] = local[(self._node_first + self._node_count - 1)[filled]] + 1
@@ -166,18 +166,21 @@ class GraphBatch:
         node_of_slot = np.full(int(stages.sum()), -1, dtype=np.int64)
         node_of_slot[slot_first[self._node_instance] + local] = np.arange(len(row))
 
-        self._child_count = (child_offset[row + 1] - child_offset[row]).astype(np.int64)
+        count = (child_offset[row + 1] - child_offset[row]).astype(np.int64)
+        stage = child[ranges(child_offset[row], count)].astype(np.int64)
+        parent = np.repeat(np.arange(len(row)), count)
+        instance = self._node_instance[parent]
+        inside = stage < stages[instance]
+        node = np.full(len(stage), -1, dtype=np.int64)
+        node[inside] = node_of_slot[(slot_first[instance] + stage)[inside]]
+        self._child_node = node[node >= 0]
+        self._child_count = np.bincount(parent[node >= 0], minlength=len(row))
         self._child_first = _starts(self._child_count)
-        stage = child[ranges(child_offset[row], self._child_count)].astype(np.int64)
-        instance = np.repeat(self._node_instance, self._child_count)
-        present = stage < stages[instance]
-        self._child_node = np.full(len(stage), -1, dtype=np.int64)
-        self._child_node[present] = node_of_slot[(slot_first[instance] + stage)[present]]
-        if (self._child_node < 0).any():
-            edge = int(np.argmin(self._child_node))
+        if (alone := self._child_count[parent] == 0).any():
+            edge = int(np.argmax(alone))
             raise ConfigError(
-                f"recorded job graph {instance[edge]} lacks stage {stage[edge]}, a child of one of its stages; "
-                "expected the profile tables of the recorded episodes"
+                f"recorded job graph {instance[edge]} lacks stage {stage[edge]} and every other child of one of its "
+                "stages; expected the profile tables of the recorded episodes"
             )
         level = _row_levels(row, local, child_offset, child)[row]
         self.num_levels = int(level.max(initial=0)) + 1

@@ -48,7 +48,7 @@ CACHES = FieldGroup.of(
     fields(
         I32,
         "stage",
-        net_position="index among the unfinished stages of its job",
+        net_position="index among the unfinished stages of its job, -1: finished",
         net_slot="row in the group being embedded",
     ),
     fields(

@@ -131,7 +131,10 @@ class Task:
     def cluster(self) -> Settings:
         """Settings of the simulated cluster without a time limit."""
         cluster = Settings.of_mode(self.mode, executors=self.executors, **self.settings)
-        cluster.require_fixed("training")
+        loses = cluster.loss_rate or cluster.loss_times_ms
+        if cluster.speculation and loses and not cluster.shuffle_service:
+            # A stage would run again for a copy, and be left without an unfinished child when the copy is not needed.
+            raise ConfigError("training with speculation and losses of executors needs shuffle_service in the settings")
         return cluster
 
     @property

@@ -16,6 +16,7 @@ from decima.systems.spark.rules.pools import (
     release_class,
     reserve_executor,
 )
+from decima.systems.spark.rules.speculation import begin_copy
 
 
 @njit
@@ -55,6 +56,8 @@ def take_task(state, stage, executor, situation, elastic):
         state.executor_row[executor] = state.num_tasks_logged
         if state.log_tasks:
             state.task_lost[state.num_tasks_logged] = 0
+        if state.speculates:
+            begin_copy(state, stage, executor)
     state.busy_ms += duration
     state.executor_start_ms[executor] = state.now_ms
     if state.log_tasks:

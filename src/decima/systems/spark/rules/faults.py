@@ -21,10 +21,10 @@ from decima.core.heap import heap_remove
 from decima.core.jit import njit
 from decima.systems.spark.fields import MOVE, NONE, PRESENT, TASK
 from decima.systems.spark.rules.allocation import draw_fault, end_unit, leave_pool, register_due_units, request_unit
-from decima.systems.spark.rules.classes import count_unexhausted
 from decima.systems.spark.rules.commitments import drop_promise
-from decima.systems.spark.rules.frontier import add_runnable, remove_runnable, update_frontier, update_saturation
-from decima.systems.spark.rules.pools import detach, free_reserved, leave_stage, mark_all_pools
+from decima.systems.spark.rules.frontier import remove_runnable, update_frontier, update_saturation
+from decima.systems.spark.rules.pools import detach, leave_stage
+from decima.systems.spark.rules.speculation import call_all, launch_again, part_copies
 
 # ---- outputs ---------------------------------------------------------------------------------------------------------
 
@@ -72,17 +72,6 @@ def _lose_outputs(state, stage, unit):
 
 
 @njit
-def _launch_again(state, stage, count):
-    """Let tasks of a stage wait for their launch again."""
-    if state.stage_next[stage] == state.stage_tasks[stage]:
-        count_unexhausted(state, stage, 1)
-        if state.stage_unfinished_parents[stage] == 0:
-            add_runnable(state, stage)
-    state.stage_next[stage] -= count
-    update_saturation(state, stage)
-
-
-@njit
 def _is_read(state, stage):
     """Whether a stage that reads the outputs of this one has tasks to launch."""
     row = state.stage_row[stage]
@@ -114,7 +103,7 @@ def _compute_again(state, stage):
             if state.stage_runnable[child]:
                 remove_runnable(state, child)
             update_frontier(state, child)
-    _launch_again(state, stage, count)
+    launch_again(state, stage, count)
 
 
 @njit
@@ -130,6 +119,16 @@ def _compute_needed(state, job):
 
 
 # ---- losses ----------------------------------------------------------------------------------------------------------
+
+
+@njit
+def cut_task(state, executor, how):
+    """End the task of an executor before its time; ``how`` is what the log says."""
+    state.busy_ms -= heap_remove(state, TASK, executor) - state.now_ms
+    if state.log_tasks:
+        state.task_finish_ms[state.executor_row[executor]] = state.now_ms
+        state.task_lost[state.executor_row[executor]] = how
+    state.num_running -= 1
 
 
 @njit
@@ -149,16 +148,14 @@ def _lose_executor(state, executor):
             update_saturation(state, stage)
         return
     stage = state.executor_stage[executor]
-    state.busy_ms -= heap_remove(state, TASK, executor) - state.now_ms
-    if state.log_tasks:
-        state.task_finish_ms[state.executor_row[executor]] = state.now_ms
-        state.task_lost[state.executor_row[executor]] = 1
-    state.num_running -= 1
+    cut_task(state, executor, 1)
     state.lost_tasks += 1
+    alone = not state.speculates or part_copies(state, executor) == NONE
     leave_stage(state, executor)
     detach(state, executor)
     drop_promise(state, stage)
-    _launch_again(state, stage, 1)
+    if alone:
+        launch_again(state, stage, 1)
 
 
 @njit
@@ -175,10 +172,7 @@ def _lose_unit(state, unit):
                 if _has_readers(state, stage):
                     _lose_outputs(state, stage, unit)
             _compute_needed(state, job)
-        free_reserved(state, job)
-    mark_all_pools(state)
-    for index in range(state.num_active):
-        state.job_calls[state.active[index]] = state.calls
+    call_all(state)
     if state.num_present + state.num_starting < state.target_units:
         request_unit(state, state.replacement_delay_ms)
 

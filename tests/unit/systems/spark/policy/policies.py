@@ -3,6 +3,7 @@
 import numpy as np
 
 from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
@@ -10,7 +11,7 @@ from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
 from tests.drivers import Watching
 from tests.policy_oracle import Oracle, record_decision
-from tests.random_clusters import random_settings, random_workload
+from tests.random_clusters import random_settings, random_units, random_workload
 
 BASES = ("paper", "released")
 GAP_S = 12.0  # that policies are told
@@ -72,10 +73,18 @@ def state_of(workload, settings, log=False):
     return ClusterState(WorkloadTables(workload, settings), settings, log_decisions=log)
 
 
-def random_state(seed, log=False, **fixed):
-    """A random workload on a random cluster that policies cannot bring to a halt."""
+def random_state(seed, log=False, units=False, **fixed):
+    """A random workload on a random cluster that policies cannot bring to a halt; ``units``: that comes and goes."""
     rng = np.random.default_rng(seed)
-    return state_of(random_workload(rng), random_settings(rng, **fixed), log=log)
+    workload, settings = random_workload(rng), random_settings(rng, **fixed)
+    return state_of(workload, random_units(rng, settings) if units else settings, log=log)
+
+
+def missing_children(record, state):
+    """How many children of recorded stages are not recorded: of a stage that runs again they may have finished."""
+    batch = GraphBatch([record], state.child_offset, state.child)
+    rows = record.node_row
+    return int((state.child_offset[rows + 1] - state.child_offset[rows]).sum()) - len(batch.tensors()["edge_source"])
 
 
 def watch(state, policy, look, seed=0):

@@ -75,6 +75,24 @@ def test_tensors_of_two_decisions_by_hand():
     assert set(tensors) == set(expected) | {"x"}
 
 
+def test_a_stage_that_runs_again_has_the_children_that_have_not_finished():
+    # Of the diamond, stage 0 runs again, 1 has finished, 2 and 3 wait: the message of 1 is missing.
+    record = two_job_record(
+        instance_first=[0, 3, 5, 8],
+        node_row=[0, 2, 3, 4, 5, 1, 2, 3],
+        node_local=[0, 2, 3, 0, 1, 1, 2, 3],
+        x=np.arange(40).reshape(8, 5),
+        candidate_node=[0, 4, 5, 6, 4],
+    )
+    tensors = GraphBatch([record], TABLES.child_offset, TABLES.child).tensors()
+    nodes = [2, 3, 7, 1, 4, 5, 6, 0]
+    np.testing.assert_array_equal(tensors["x"], np.arange(40).reshape(8, 5)[nodes])
+    np.testing.assert_array_equal(tensors["level_sizes"], [3, 4, 1])
+    np.testing.assert_array_equal(tensors["edge_level_sizes"], [0, 4, 2])
+    np.testing.assert_array_equal(tensors["edge_source"], [0, 1, 2, 2, 3, 0])
+    np.testing.assert_array_equal(tensors["edge_target"], [0, 1, 2, 3, 0, 0])
+
+
 def test_idle_slots_and_shapes_follow_their_decisions_and_graphs():
     shape = np.arange(6.0).reshape(3, 2)
     record = two_job_record(delay=[0, 4], delay_free=[0, 1], instance_shape=shape)

@@ -1,8 +1,8 @@
 """Embeddings of stages, jobs and the cluster (§5.1), for changed jobs only.
 
 Jobs that changed are embedded in groups: the stages of a group are sorted children first, by the longest path to a
-stage without children, and every level is one matrix product per layer. Children of an unfinished stage are unfinished,
-so that order is the same throughout a run.
+stage without children, and every level is one matrix product per layer. That order is the same throughout a run. Of a
+stage that runs again, because its outputs were lost, children may have finished; one that has not is always left.
 """
 
 import numpy as np
@@ -99,7 +99,7 @@ def _sort_by_level(state, stages, levels):
 
 @njit
 def _add_messages(state, slot, embedding):
-    """Sum of the messages of a stage's children, into its row of ``net_sum``."""
+    """Sum of the messages of a stage's unfinished children, into its row of ``net_sum``."""
     policy = policy_of(state)
     stage = policy.net_order[slot]
     row = state.stage_row[stage]
@@ -108,9 +108,12 @@ def _add_messages(state, slot, embedding):
     for k in range(embedding):
         policy.net_sum[position + k] = np.float32(0.0)
     for index in range(state.child_offset[row], state.child_offset[row + 1]):
-        child = policy.net_slot[first_stage + state.child[index]] * embedding
+        child = first_stage + state.child[index]
+        if policy.net_position[child] == NONE:
+            continue
+        message = policy.net_slot[child] * embedding
         for k in range(embedding):
-            policy.net_sum[position + k] += policy.net_message[child + k]
+            policy.net_sum[position + k] += policy.net_message[message + k]
 
 
 @njit

@@ -77,7 +77,7 @@ def _observe_shape(state, job):
 def observe_job(state, job, first):
     """Update x of a job's unfinished stages and list them in ``net_stages`` from ``first``.
 
-    They are numbered in that order. Stages only ever finish, so their number tells whether they are the same ones.
+    They are numbered in that order; finished stages are not, so the numbers tell whether they are the same ones.
 
     Returns:
         End of the list if the job differs from what was known, else NONE.
@@ -87,12 +87,16 @@ def observe_job(state, job, first):
     features = layout[NUM_FEATURES]
     stride = features + layout[EMBEDDING]
     end = first
+    changed = _observe_shape(state, job) if layout[SHAPE_SEEN] else 0
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        position = NONE
         if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
             policy.net_stages[end] = stage
-            policy.net_position[stage] = end - first
+            position = end - first
             end += 1
-    changed = _observe_shape(state, job) if layout[SHAPE_SEEN] else 0
+        if policy.net_position[stage] != position:
+            policy.net_position[stage] = position
+            changed = 1
     for position in range(features):
         changed |= _store_feature(state, layout[FIRST_FEATURE + position], first, end, position, stride)
     count = end - first

@@ -22,6 +22,7 @@ from tests.unit.systems.spark.policy.policies import (
     describe,
     make_policy,
     make_state,
+    missing_children,
     random_state,
     random_weights,
     watch,
@@ -60,6 +61,24 @@ def test_probabilities_by_definition(architecture, greedy):
                 assert log_class >= max(others) - 1e-5
                 assert record.limit[d] == record.class_low[d]
     assert decisions > 100
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_probabilities_where_stages_run_again(name):
+    """A stage whose outputs were lost is a node again, while children of it may have finished."""
+    policy = make_policy(name, greedy=False, record=True)
+    without_child = 0
+    for seed in range(40):
+        state = random_state(seed, units=True)
+        if state.speculates:
+            continue
+        record = record_episode(state, policy, seed)
+        for d in range(len(record)):
+            answer, local, _ = answer_of(policy, record, d, state)
+            assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[local], abs=1e-5)
+            assert record.log_prob_limit[d] == pytest.approx(answer.log_prob_limit[record.limit[d]], abs=1e-5)
+        without_child += missing_children(record, state)
+    assert without_child > 10
 
 
 @pytest.mark.parametrize("name", BASES)
