@@ -293,7 +293,11 @@ def _apply_action(state):
         available = fitting_offers(state, stage, executor_class)
         used = int(state.action[LIMIT])
         if state.job_limit:
-            used = min(used - job_allocation(state, state.stage_job[stage]), available)
+            job = state.stage_job[stage]
+            if state.job_bound:
+                used = max(used, state.job_raised[job])
+                state.job_raised[job] = used
+            used = min(used - job_allocation(state, job), available)
         used = min(used, stage_room(state, stage))
     if used <= 0:
         return LIMIT_TOO_SMALL
@@ -336,6 +340,7 @@ def _admit_job(state, job):
     """The job enters the system."""
     _count_area(state)
     state.job_state[job] = ACTIVE
+    state.job_raised[job] = 0
     state.active[state.num_active] = job
     state.num_active += 1
     first = state.job_first_stage[job]
