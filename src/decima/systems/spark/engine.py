@@ -295,8 +295,7 @@ def _apply_action(state):
         if state.job_limit:
             job = state.stage_job[stage]
             if state.job_bound:
-                used = max(used, state.job_raised[job])
-                state.job_raised[job] = used
+                used = state.job_raised[job] = max(used, state.job_raised[job])
             used = min(used - job_allocation(state, job), available)
         used = min(used, stage_room(state, stage))
     if used <= 0:
@@ -340,7 +339,6 @@ def _admit_job(state, job):
     """The job enters the system."""
     _count_area(state)
     state.job_state[job] = ACTIVE
-    state.job_raised[job] = 0
     state.active[state.num_active] = job
     state.num_active += 1
     first = state.job_first_stage[job]
