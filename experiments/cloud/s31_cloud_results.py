@@ -41,6 +41,8 @@ AGENT_NAMES = {
 ABLATION_COLUMNS = ("variant", "pattern", "beta", "seed", "cpu_s", "cost", "loss_ratio")
 PAPER_ITERATIONS = {"normal": 10_000, "burst": 20_000}
 OPTIMUM, HERE, LEARNED = "cloud_optimum", "learned_here", "learned"
+# Trained from random weights on drawn bursts for cost alone; a job may wait once.
+RANDOM = "cloud-burst-random"
 # With whom held-out results are compared; who is drawn in the paper's Figures 6 to 9, and who beside the optimum.
 BASELINES = ("aep", "ilp_exact", "good_first")
 DRAWN = ("rr", "rrc", "ff", "ilp", "aep", *AGENT_NAMES.values(), LEARNED, OPTIMUM)
@@ -56,7 +58,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     for (pattern, beta), rows in held_out.groupby(["pattern", "beta"], sort=False):
         for metric in ("cost", "duration_s"):
             table = rows.assign(avg_jct_s=rows[metric])
-            paired = paired_changes(table, [*params["rules"], LEARNED], BASELINES)
+            mine = [name for name in (*params["rules"], LEARNED, RANDOM) if name in set(table["scheduler"])]
+            paired = paired_changes(table, mine, BASELINES)
             changes.append(paired.assign(pattern=pattern, beta=beta, metric=metric))
     return {
         "cloud_scores": _on_the_traces(params, context),
@@ -112,6 +115,8 @@ def _held_out(params: dict, context: Context) -> pandas.DataFrame:
     for pattern, jobs in params["drawn"].items():
         schedulers = {name: name for name in params["rules"]} | {LEARNED: learned()}
         for beta in params["held_out_betas"]:
+            if pattern == "burst" and beta == 1:
+                schedulers[RANDOM] = learned(RANDOM)
             about = {"pattern": pattern, "beta": beta}
             parts.append(scored(schedulers, jobs, PlacementSettings(beta=beta), params["seeds"], context, **about))
     return pandas.concat(parts, ignore_index=True)
@@ -287,7 +292,7 @@ EXPERIMENT = Experiment(
     ),
     inputs=(
         Files([f"models/training/{name}" for name in (CURVES, GRID, AGENTS, ABLATION)]),
-        Policies(("cloud-fast", "cloud-normal", "cloud-burst-search")),
+        Policies(("cloud-fast", "cloud-normal", "cloud-burst-search", RANDOM)),
     ),
     tiny={
         "jobs": {"normal": "generated:n=5", "burst": "generated:pattern=burst,n=5"},

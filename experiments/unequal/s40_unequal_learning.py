@@ -22,6 +22,9 @@ TRAININGS = {
     scheduler: tuple(f"{name}-random{seed}" for seed in ("", "-1", "-2"))
     for scheduler, name in ((OURS, "lachesis"), ("decima_deft", "decima-deft"))
 }
+# The same as the first without features of edges, two seeds.
+NO_EDGES = "lachesis_no_edges"
+ABLATED = {NO_EDGES: tuple(f"lachesis-random-no-edges{seed}" for seed in ("", "-1"))}
 BASE = "high_rank_up_deft"
 FRESH = 1000  # first seed of batches on which trainings are compared; no other experiment has them
 # Both recipes over processor time.
@@ -64,12 +67,17 @@ def _curves(policies: Mapping[str, str], *columns: str) -> pandas.DataFrame:
 def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
     """Change of every training on fresh batches, their mean, and what better orders would gain.
 
-    The interval of a training is over batches, that of a mean over trainings.
+    The interval of a training is over batches, that of a mean over trainings; ``batches``: over batches, of the
+    mean of the trainings.
     """
     plans = {name: text(name) for name in (BASE, "discounted_rank", "linear_rank", "best_plan")}
     plans["best_plan"] += ":policy=none"
-    names = {name: scheduler for scheduler, policies in TRAININGS.items() for name in policies}
-    plans |= {name: f"{scheduler}:policy={name}" for name, scheduler in names.items()}
+    trainings = TRAININGS | ABLATED
+    for scheduler, policies in trainings.items():
+        kind = OURS if scheduler in ABLATED else scheduler
+        plans |= {name: f"{kind}:policy={name}" for name in policies}
+    samples = {f"{name}, 16 samples": f"best_sample:policy={name}" for name in TRAININGS[OURS]}
+    plans |= samples
     rows = []
     for (ccr,) in points(context, "trainings", [(ccr,) for ccr in params["trained_ccr"]]):
         seeds = range(FRESH, FRESH + params["trained_workloads"])
@@ -83,11 +91,17 @@ def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas
             return paired_change(wide[name].to_numpy(), wide[base].to_numpy())
 
         each = {name: change(name, BASE) for name in wide.columns if name != BASE}
-        ratios = [change(mine, other)[0] for mine, other in zip(*TRAININGS.values(), strict=True)]
-        means = {f"{key}, mean": [each[name][0] for name in policies] for key, policies in TRAININGS.items()}
-        for name, values in (means | {f"{OURS} / decima_deft, mean": ratios}).items():
+        means = {f"{key}, mean": [each[name][0] for name in policies] for key, policies in trainings.items()}
+        means[f"{OURS}, 16 samples, mean"] = [each[name][0] for name in samples]
+        for mine, other in ((OURS, "decima_deft"), (NO_EDGES, OURS)):
+            pairs = zip(trainings[mine], trainings[other], strict=False)
+            means[f"{mine} / {other}, mean"] = [change(*pair)[0] for pair in pairs]
+        for name, values in means.items():
             mean, _, low, high = mean_interval(np.array(values))
             each[name] = mean, low, high
+        pairs = zip(trainings[NO_EDGES], trainings[OURS], strict=False)
+        both = [wide[list(names)].mean(axis=1).to_numpy() for names in zip(*pairs, strict=True)]
+        each[f"{NO_EDGES} / {OURS}, batches"] = paired_change(*both)
         rows += [(str(ccr), params["jobs"], name, len(instances), *values) for name, values in each.items()]
     return pandas.DataFrame(rows, columns=["ccr", "jobs", "scheduler", "batches", "change_percent", "low", "high"])
 
@@ -141,7 +155,7 @@ EXPERIMENT = Experiment(
     figures=(unequal_learning_curve, unequal_learning_recipes),
     inputs=(
         Profiles(),
-        Policies((*sum(TRAININGS.values(), ()), *RECIPES.values(), *SEEDS, *ABLATIONS.values())),
+        Policies((*sum((TRAININGS | ABLATED).values(), ()), *RECIPES.values(), *SEEDS, *ABLATIONS.values())),
     ),
     tiny={"ccr": [5], "jobs": 2, "workloads": 2, "trained_ccr": [5], "trained_workloads": 2, "budget": 20},
 )

@@ -46,7 +46,7 @@ class OracleSimulator:
         first_wave, startup, inflation: effects on durations, see `DurationModel`; without `startup` moving
             takes no time either.
         time_limit_ms: events later than this do not happen.
-        job_bound: executors of a job serve its own stages only, until it has finished.
+        job_bound: executors of a job serve its own stages only, until it has finished; its limit never falls.
         classes: (memory, executors, CPUs) of each class of executors, smallest first; none: all are alike.
     """
 
@@ -84,6 +84,7 @@ class OracleSimulator:
         self.runnable_only = runnable_only
         self.time_limit_ms = time_limit_ms
         self.job_bound = job_bound
+        self.raised = {}
 
         self.now_ms = 0.0
         self.truncated = False
@@ -227,7 +228,9 @@ class OracleSimulator:
                 raise OracleDecisionError(f"class {kind}")
             used = min(stage.room, limit)
             if self.job_limit:
-                used = min(stage.room, limit - self.allocated(job), self.num_source)
+                if self.job_bound:
+                    self.raised[job] = max(limit, self.raised.get(job, 0))
+                used = min(stage.room, self.raised.get(job, limit) - self.allocated(job), self.num_source)
         if stage in self.selected:
             raise OracleDecisionError(f"stage {stage_index} of job {job_index} chosen twice in a round")
         if not 0 < used <= self.num_source:

@@ -31,7 +31,11 @@ FUTURE = {
 # Schedulers that read measured durations, where a task hides durations; outside code may not name the last ones.
 MEASURED = ("entry_srw", "lookahead", "driver_time")
 DURATIONS = {"list_mean_ms", "list_add_ms", "list_offset", "mean_duration_ms", "entry_cost_ms", "work_at_level_ms"}
-_LEARNED = {"spark": ("decima",), "unequal": ("lachesis", "decima_deft", "best_plan"), "cloud": ("learned",)}
+_LEARNED = {
+    "spark": ("decima",),
+    "unequal": ("lachesis", "decima_deft", "best_plan", "best_sample"),
+    "cloud": ("learned",),
+}
 
 
 @dataclass(frozen=True)

@@ -294,7 +294,10 @@ def _apply_action(state):
         available = fitting_offers(state, stage, executor_class)
         used = int(state.action[LIMIT])
         if state.job_limit:
-            used = min(used - job_allocation(state, state.stage_job[stage]), available)
+            job = state.stage_job[stage]
+            if state.job_bound:
+                used = state.job_raised[job] = max(used, state.job_raised[job])
+            used = min(used - job_allocation(state, job), available)
         used = min(used, stage_room(state, stage))
     if used <= 0:
         return LIMIT_TOO_SMALL

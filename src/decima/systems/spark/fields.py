@@ -54,7 +54,7 @@ SIZES = FieldGroup.of(
         commit_ahead="1: a drained stage's running executors are offered with the first free one",
         keep_warm="1: an executor idling in its own job keeps its JVM",
         runnable_only="1: the frontier holds only stages whose parents have finished",
-        job_bound="1: executors of a job are offered to its own stages only, until it has finished",
+        job_bound="1: executors of a job serve its own stages only, until it has finished; its limit never falls",
         log_tasks="1: record every task",
         log_decisions="1: record every decision",
     ),
@@ -283,6 +283,7 @@ JOBS = FieldGroup.of(
         job_frontier="stages in the frontier",
         job_unexhausted="stages with tasks to launch",
         job_unfinished="stages not finished",
+        job_raised="with job_bound: its largest limit so far",
     ),
     fields(
         I32,

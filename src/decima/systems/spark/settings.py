@@ -123,7 +123,7 @@ class Settings:
     # When a stage drains, executors still running on it are offered along with the first free one.
     commit_ahead: bool = True
     runnable_only: bool = False  # the frontier holds runnable stages only, not those whose parents are merely saturated
-    job_bound: bool = False  # executors stay with a job until it ends: they are offered to its own stages only
+    job_bound: bool = False  # executors stay with a job until it ends, they serve it alone; its limit never falls
     first_wave: bool = True  # effect 1 of §6.2, first waves slower than later ones
     startup: bool = True  # effect 2 of §6.2, moving delay and slower tasks on fresh executors
     inflation: bool = True  # effect 3 of §6.2, slower tasks at high parallelism; off: the lowest profiled level is used

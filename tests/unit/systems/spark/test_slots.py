@@ -74,6 +74,19 @@ def test_executors_bound_to_a_job_are_offered_to_its_stages_only():
         assert free.completion_ms.tolist() == [10_000.0, 7000.0], mode
 
 
+def test_limits_of_jobs_that_keep_their_executors_never_fall():
+    """A job that was given two executors gets the second with a limit of one too."""
+    pair = workload(job(stage("a", 1, 10.0), stage("b", 1, 2.0)))
+    for bound in (False, True):
+        steps = Steps(pair, 2, job_bound=bound, **STILL)
+        steps.choose(0, 0, 2)
+        if bound:
+            assert steps.choose(0, 1, 1) == (2.0, 0, 1)
+        else:
+            with pytest.raises(InvalidDecisionError, match="limit"):
+                steps.choose(0, 1, 1)
+
+
 def test_settings_that_are_wrong():
     with pytest.raises(ConfigError, match="job_bound must be True or False, got 1"):
         Settings(job_bound=1)

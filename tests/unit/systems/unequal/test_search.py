@@ -47,6 +47,16 @@ def test_bad_budgets():
         search(canonical(), 5, seed=-1)
 
 
+def test_the_best_sample_is_never_longer_than_the_likeliest_plan():
+    instance = read_instance("random:nodes=30,ccr=2", ClusterOptions(executors=4), seed=1)
+    spans = [plan(instance, scheduler=f"best_sample:samples={count}").makespan_s for count in (0, 8, 64)]
+    assert spans[0] == plan(instance, scheduler="lachesis").makespan_s
+    assert spans[0] >= spans[1] >= spans[2]
+    assert spans[2] < spans[0]
+    with pytest.raises(ConfigError, match="samples is -1; expected 0 to"):
+        plan(instance, scheduler="best_sample:samples=-1")
+
+
 def test_the_best_plan_is_the_shortest_of_those_it_makes():
     instance = read_instance("random:nodes=30,ccr=2", ClusterOptions(executors=4), seed=1)
     ranks = [f"discounted_rank:discount={discount}" for discount in (1, 0.5, 0.25, 0.1, 0)]

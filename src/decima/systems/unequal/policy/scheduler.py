@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from decima.core.decision import Parameter
 from decima.core.grammar import Option
 from decima.learning.store import StoredPolicy, read_policy
 from decima.systems.unequal.engine import ListRule, Planner
@@ -104,3 +105,29 @@ def best_plan(instance: Instance, rules: Rules, rng: np.random.Generator, policy
     stored = load(policy)
     network = PolicyPlanner(instance, rules, stored.architecture)
     return network.planner.schedule() if network.run(stored.weights) < shortest_s else best
+
+
+@register(
+    "best_sample",
+    "best of sampled plans",
+    "this project",
+    Rules(slots="insertion"),
+    open=("slots", "duplicate", "transfers", "drop_unread"),
+    parameters=(Parameter("samples", 16.0, 0.0, 1e6, "plans drawn from the policy, beside the likeliest one"),),
+    options=(POLICY,),
+    draws=True,
+)
+def best_sample(instance: Instance, rules: Rules, rng: np.random.Generator, samples: float, policy: str) -> Schedule:
+    """Choose the shortest of a policy's likeliest plan and of plans drawn from it; DEFT.
+
+    Raises:
+        PolicyError: The policy cannot be read, or its scores are not finite.
+    """
+    stored = load(policy or "lachesis-batch")
+    network = PolicyPlanner(instance, rules, stored.architecture)
+    shortest_s, best = network.run(stored.weights), network.planner.schedule()
+    for _ in range(int(samples)):
+        drawn_s = network.run(stored.weights, rng=rng)
+        if drawn_s < shortest_s:
+            shortest_s, best = drawn_s, network.planner.schedule()
+    return best

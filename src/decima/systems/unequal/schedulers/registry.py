@@ -145,6 +145,7 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
         "lachesis": "decima.systems.unequal.policy.scheduler",
         "decima_deft": "decima.systems.unequal.policy.scheduler",
         "best_plan": "decima.systems.unequal.policy.scheduler",
+        "best_sample": "decima.systems.unequal.policy.scheduler",
         "remote": "decima.connect.service.node_client",
     },
     error=UnknownSchedulerError,
