@@ -16,8 +16,8 @@ that finds no input lets it be computed again.
 """
 
 import numpy as np
-from numba import njit
 
+from decima.core.jit import njit
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.rules.classes import count_unexhausted
 from decima.systems.spark.rules.frontier import add_runnable, remove_runnable, update_saturation
