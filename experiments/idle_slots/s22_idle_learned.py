@@ -51,7 +51,10 @@ POLICIES = (
 
 
 def _settings(mode: str, executors: int) -> Settings:
-    """The cluster; mode ``bound``: mode ``paper`` with executors that stay with a job and limits that never fall."""
+    """Cluster of a mode.
+
+    Mode ``bound`` is mode ``paper`` with executors that stay with a job and limits that never fall.
+    """
     if mode == "simplified":
         return Settings.simplified(executors=executors)
     return Settings.paper(executors=executors, job_bound=mode == "bound")

@@ -74,8 +74,8 @@ def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas
     plans["best_plan"] += ":policy=none"
     trainings = TRAININGS | ABLATED
     for scheduler, policies in trainings.items():
-        kind = OURS if scheduler in ABLATED else scheduler
-        plans |= {name: f"{kind}:policy={name}" for name in policies}
+        text_of = OURS if scheduler in ABLATED else scheduler
+        plans |= {name: f"{text_of}:policy={name}" for name in policies}
     samples = {f"{name}, 16 samples": f"best_sample:policy={name}" for name in TRAININGS[OURS]}
     plans |= samples
     rows = []
