@@ -33,16 +33,14 @@ HALF_LONG = {
     PLAIN: "idle-half-long-3-plain",
     REPLACED: "idle-half-long-3-replaced",
 }
-# Half of the jobs of two classes, half TPC-H, in mode `paper`, and in the paper's model: executors stay with a job.
-MIXED, BOUND = "mixed, 10 executors", "mixed, 10 executors, bound"
+# Half of the jobs of two classes, half TPC-H, in mode `paper`; of Figure 4 only.
+MIXED = "mixed, 10 executors"
 MIXED_POLICIES = {
     POLICY: "idle-mixed-10",
     CONTROL: "idle-mixed-10-twin",
     PLAIN: "idle-mixed-10-plain",
     REPLACED: "idle-mixed-10-replaced",
 }
-# Mean work of a mixed job in seconds, all sizes of TPC-H.
-MIXED_S = 393.5
 POLICIES = (
     "idle-rare-long-2", "idle-rare-long-2-twin", "idle-rare-long-5", "idle-rare-long-5-twin", "idle-clocked-10",
     "idle-clocked-10-twin", "idle-clocked-50", "idle-clocked-50-twin", "idle-half-long-3", "idle-half-long-3-twin",
@@ -51,13 +49,7 @@ POLICIES = (
 
 
 def _settings(mode: str, executors: int) -> Settings:
-    """Cluster of a mode.
-
-    Mode ``bound`` is mode ``paper`` with executors that stay with a job and limits that never fall.
-    """
-    if mode == "simplified":
-        return Settings.simplified(executors=executors)
-    return Settings.paper(executors=executors, job_bound=mode == "bound")
+    return Settings.simplified(executors=executors) if mode == "simplified" else Settings.paper(executors=executors)
 
 
 def _rule(mode: str) -> Scheduler:
@@ -103,7 +95,6 @@ def _distributions(params: dict) -> pandas.DataFrame:
     half_long = next(iter(CASES))
     cases[half_long] = (*cases[half_long][:3], cases[half_long][3] | HALF_LONG)
     cases[MIXED] = (params["mixed"], 10, "paper", MIXED_POLICIES)
-    cases[BOUND] = (params["mixed"], 10, "bound", MIXED_POLICIES)
     for case, (jobs, executors, mode, policies) in cases.items():
         schedulers = {"fifo": make_scheduler("fifo"), RULE: _rule(mode)}
         schedulers |= {policy: load_policy(policies[policy]) for policy in KINDS if policy in policies}
@@ -121,17 +112,14 @@ def _loads(params: dict, context: Context) -> pandas.DataFrame:
     """Average JCT and makespan by number of jobs that arrive in one span of time."""
     parts = []
     seeds = range(params["streams"])
-    cases = {name: (*case, "simplified") for name, case in CASES.items()}
-    cases[MIXED] = (params["mixed"], 10, MIXED_S, MIXED_POLICIES, "paper")
-    cases[BOUND] = (params["mixed"], 10, MIXED_S, MIXED_POLICIES, "bound")
-    for case, (jobs, executors, length_s, policies, mode) in cases.items():
-        schedulers = {"sjf_cp": make_scheduler("sjf_cp")}
-        schedulers |= {policy: load_policy(policies[policy]) for policy in (POLICY, CONTROL)}
-        settings = _settings(mode, executors)
+    for case, (jobs, executors, length_s, policies) in CASES.items():
+        schedulers = {"sjf_cp": make_scheduler("sjf_cp")} | {
+            policy: load_policy(name) for policy, name in policies.items()
+        }
+        settings = Settings.simplified(executors=executors)
         for load in params["load"]:
-            window_s = params["mixed_window_s" if length_s == MIXED_S else "window_s"]
-            number = round(load * executors * window_s / length_s)
-            workloads = streams(jobs, len(seeds), number, interarrival_s=window_s / number)
+            number = round(load * executors * params["window_s"] / length_s)
+            workloads = streams(jobs, len(seeds), number, interarrival_s=params["window_s"] / number)
             with RunPool(workloads, settings, seeds=seeds, workers=context.threads, keep=False) as pool:
                 scores = pool.measure(list(schedulers.values()), ("avg_jct", "makespan"))
             for row, name in enumerate(schedulers):
@@ -160,19 +148,18 @@ def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
 def fig4_idle_cdf(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 4: distribution of the JCT at two loads, without and with slots."""
     table = tables["idle_cdf"]
-    loads, cases = sorted(table["load"].unique()), (*CASES, MIXED, BOUND)
+    loads, cases = sorted(table["load"].unique()), (*CASES, MIXED)
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.2)
     for row, load in zip(figure.subplots(len(loads), len(cases), sharey=True), loads, strict=True):
         for axes, case in zip(row, cases, strict=True):
             shown = table[(table["load"] == load) & (table["workload"] == case)]
             plotting.idling.jct_percentiles(shown, axes, legend=False)
-            axes.set_title(f"{case}, {100 * load:.0f} %", loc="left", fontsize=6)
+            axes.set_title(f"{case}, {100 * load:.0f} %", loc="left", fontsize=7)
     # Below the distributions of the mixed jobs there is room.
     axes.legend(loc="lower right", fontsize=5.5, handlelength=2.6)
     caption = (
-        "Slots do not pay but in the second panel: policies learned not to idle and lie on each other, in the first on "
-        "the optimum too (capped SRW: shortest first). Second: trained at 60 %. Last: the policies of the third in the "
-        "paper's model, where executors stay with a job and limits never fall. JCTs beyond the 98th percentile are cut."
+        "Left and right, slots do not pay: policies learned not to idle and lie on each other, left on the optimum "
+        "too (capped SRW: shortest first). Middle: trained at 60 %. JCTs beyond the 98th percentile are not shown."
     )
     return plotting.style.entitle(figure, "Figure 4: distribution of the JCT", caption, "two classes of jobs; mixed")
 
@@ -181,18 +168,16 @@ def fig5_idle_load(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 5: average JCT and makespan over the number of jobs."""
     table = tables["idle_load"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.8)
-    cases = (*CASES, MIXED, BOUND)
-    for row, column in zip(figure.subplots(2, len(cases)), ("avg_jct_s", "makespan_s"), strict=True):
-        for axes, case in zip(row, cases, strict=True):
+    for row, column in zip(figure.subplots(2, len(CASES)), ("avg_jct_s", "makespan_s"), strict=True):
+        for axes, case in zip(row, CASES, strict=True):
             shown = table[table["workload"] == case]
             plotting.idling.score_over_jobs(shown, column, axes, legend=axes is row[-1])
-            axes.set_title(case, loc="left", fontsize=6)
+            axes.set_title(case, loc="left")
     caption = (
         f"Jobs that arrive in one span of time, mean of {table['seed'].nunique()} streams each; policies trained at "
-        "loads of 60 to 80 % (first) and 60 %, none in the paper's model (bound: executors stay with a job, limits "
-        "never fall). Lines that coincide are drawn over each other."
+        "loads of 60 to 80 % (left) and 60 % (right). Lines that coincide are drawn over each other."
     )
-    return plotting.style.entitle(figure, "Figure 5: more jobs", caption, "two classes of jobs; mixed")
+    return plotting.style.entitle(figure, "Figure 5: more jobs", caption, "two classes of jobs")
 
 
 EXPERIMENT = Experiment(
@@ -210,9 +195,6 @@ EXPERIMENT = Experiment(
         },
         "streams": 2, "jobs_each": 12,
         "cdf": {"load": [0.6, 0.8], "streams": 1, "jobs": 12, "mixed": "half_tpch:base=embedded"},
-        "load": {
-            "load": [0.5, 0.8], "window_s": 150, "streams": 2,
-            "mixed": "half_tpch:base=embedded", "mixed_window_s": 800,
-        },
+        "load": {"load": [0.5, 0.8], "window_s": 150, "streams": 2},
     },
 )  # fmt: skip

@@ -35,7 +35,6 @@ LABELS = {
     "clocked_10_at_60": "clocked bursts, 10 executors, 60 %",
     "clocked_50_at_60": "clocked bursts, 50 executors, 60 %",
     "mixed_10_at_60": "mixed, 10 executors, 60 %",
-    "mixed_10_bound_at_60": "mixed, 10 executors, bound, 60 %",
     "tpch_50_at_25_s": "TPC-H stream, 50 executors, 25 s",
 }
 # Where tuning begins, beside the rule without slots: long stages wait while no executor becomes free soon.

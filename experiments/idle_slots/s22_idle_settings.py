@@ -21,8 +21,6 @@ TWO = {
     "waiting": -0.172,
 }  # fmt: skip
 SHORT_S = 10.0
-# All jobs are there within a millisecond.
-OFFLINE = {"interarrival_s": 1e-6}
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -95,35 +93,20 @@ def _executors(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def _foresight(params: dict, context: Context) -> pandas.DataFrame:
-    """Gain of delays with future knowledge: two searches of equal budget per instance.
-
-    Streams of the paper's jobs by executors; then batches (``offline``) and streams of mixed jobs in both models.
-    """
-    cases = [
-        (
-            "half long",
-            executors,
-            Settings.simplified(executors=executors),
-            "half_long",
-            {"load": 0.8, "executors": executors},
-        )
-        for executors in params["executors"]
-    ]
-    for name, bound in (("mixed", False), ("mixed, bound", True)):
-        settings = Settings.paper(executors=10, durations="mean", job_bound=bound)
-        cases.append((name, 10, settings, params["mixed"], {"load": 0.6, "executors": 10}))
-        cases.append((f"{name}, offline", 10, settings, params["mixed"], OFFLINE))
+    """Gain of delays with future knowledge: two searches of equal budget per instance."""
     rows = []
-    for case, executors, settings, jobs, arrivals in cases:
-        for instance, workload in enumerate(streams(jobs, params["instances"], params["jobs"], **arrivals)):
+    for executors in params["executors"]:
+        settings = Settings.simplified(executors=executors)
+        workloads = streams("half_long", params["instances"], params["jobs"], load=0.8, executors=executors)
+        for instance, workload in enumerate(workloads):
             search = {"workers": context.threads, "seed": instance, "budget": params["budget"]}
             begin = search_schedule(workload, settings, **search)
             without, delayed = (
                 search_schedule(workload, settings, begin=begin, delays=delays, **search).avg_jct_s
                 for delays in (False, True)
             )
-            rows.append((case, executors, instance, without, delayed, 100.0 * (1.0 - delayed / without)))
-    return pandas.DataFrame(rows, columns=["case", "executors", "instance", "without_s", "with_s", "gain_percent"])
+            rows.append((executors, instance, without, delayed, 100.0 * (1.0 - delayed / without)))
+    return pandas.DataFrame(rows, columns=["executors", "instance", "without_s", "with_s", "gain_percent"])
 
 
 def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -146,6 +129,6 @@ EXPERIMENT = Experiment(
         "mean_slot": {"long_s": [50, 200], "load": [0.6, 0.8], "streams": 1, "jobs": 40},
         "insertion": {"stages": 3, "streams": 2, "jobs": 10, "train": 2, "train_jobs": 10, "budget": 8},
         "executors": {"executors": [5, 8], "streams": 2, "jobs": 10},
-        "foresight": {"executors": [1], "instances": 1, "jobs": 5, "budget": 20, "mixed": "half_tpch:base=embedded"},
+        "foresight": {"executors": [1], "instances": 1, "jobs": 5, "budget": 20},
     },
 )  # fmt: skip
