@@ -74,12 +74,19 @@ def make_all(run: str = "auto", *, threads: int | None = None, workers: int | No
 
 
 def in_turn() -> list[str]:
-    """Names of experiments in an order in which two processes begin with different kernels."""
+    """Names of experiments in an order in which no process repeats another's work or waits.
+
+    Two processes begin with different kernels; experiments that read tables of others come last.
+    """
+    needs = {name: experiment(name).needs for name in experiment_names()}
+    needed = set().union(*needs.values())
 
     def turn(name: str) -> int:
-        return 0 if name == _FIRST else 1 if experiment_module(name).split(".")[1] in _OTHER_KERNELS else 2
+        if name == _FIRST or experiment_module(name).split(".")[1] in _OTHER_KERNELS:
+            return int(name != _FIRST)
+        return 2 if name in needed else 4 if needs[name] else 3
 
-    return sorted(experiment_names(), key=turn)
+    return sorted(needs, key=turn)
 
 
 def _make_and_say(name: str, run: str, threads: int | None) -> None:
