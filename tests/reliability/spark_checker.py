@@ -524,8 +524,9 @@ def limits(run):
     """
     if not (run.settings["job_limit"] and run.settings["reoffer"]):
         return  # published rules: a number of executors, see `decisions`; executors may move without a decision
-    if run.result.get("losses", {}).get("executors"):
-        return  # executors that were promised to another job may go on with tasks that run again
+    losses = run.result.get("losses", {})
+    if losses.get("executors") or losses.get("copies"):
+        return  # executors that were promised to another job may go on with tasks that run again, or with copies
     given = defaultdict(list)
     for decision in run.decisions:
         if decision.job is not None and decision.delay_ms == 0.0:

@@ -194,6 +194,7 @@ MUTATIONS = {
         "a class that is too small": put(_wide(_grants), kind=0),
     },
     "registrations": {"a task after the loss": _a_loss_at_once},
+    "copies": {"a task that is killed without a copy": put(at("tasks", 0), killed=True)},
     "slots": {
         "a slot with executors": put(_grant, delay_ms=1000.0),
         "a slot in which tasks start": put(_grant, used=0, delay_ms=1e9),

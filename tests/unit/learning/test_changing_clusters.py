@@ -10,7 +10,7 @@ from decima.systems.spark.settings import Settings
 from tests.unit.learning.small import NETWORK, quick_recipe, same_arrays, without_times
 
 CLUSTER = Settings(
-    executors=8, executor_cores=2, dynamic=True, min_executors=1, idle_timeout_ms=3000.0, loss_rate=60.0,
+    executors=8, executor_cores=2, dynamic=True, min_executors=1, idle_timeout_ms=3000.0, loss_rate=3.0,
     straggler_share=0.1,
 )  # fmt: skip
 TASK = Task.on(CLUSTER, source="embedded", jobs=5)

@@ -11,7 +11,7 @@ from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
 from tests.drivers import Watching
 from tests.policy_oracle import Oracle, record_decision
-from tests.random_clusters import random_settings, random_units, random_workload
+from tests.random_clusters import random_settings, random_workload
 
 BASES = ("paper", "released")
 GAP_S = 12.0  # that policies are told
@@ -73,11 +73,10 @@ def state_of(workload, settings, log=False):
     return ClusterState(WorkloadTables(workload, settings), settings, log_decisions=log)
 
 
-def random_state(seed, log=False, units=False, **fixed):
-    """A random workload on a random cluster that policies cannot bring to a halt; ``units``: that comes and goes."""
+def random_state(seed, log=False, **fixed):
+    """A random workload on a random cluster that policies cannot bring to a halt."""
     rng = np.random.default_rng(seed)
-    workload, settings = random_workload(rng), random_settings(rng, **fixed)
-    return state_of(workload, random_units(rng, settings) if units else settings, log=log)
+    return state_of(random_workload(rng), random_settings(rng, **fixed), log=log)
 
 
 def missing_children(record, state):

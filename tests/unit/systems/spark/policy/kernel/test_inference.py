@@ -68,17 +68,16 @@ def test_probabilities_where_stages_run_again(name):
     """A stage whose outputs were lost is a node again, while children of it may have finished."""
     policy = make_policy(name, greedy=False, record=True)
     without_child = 0
-    for seed in range(40):
-        state = random_state(seed, units=True)
-        if state.speculates:
-            continue
+    cluster = {"executors": 12, "executor_cores": 2, "dynamic": True, "idle_timeout_ms": 2000.0, "loss_rate": 20.0}
+    for seed in (1, 2):
+        state = make_state(synthetic_batch(10, seed), **cluster, straggler_share=0.2)
         record = record_episode(state, policy, seed)
         for d in range(len(record)):
             answer, local, _ = answer_of(policy, record, d, state)
             assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[local], abs=1e-5)
             assert record.log_prob_limit[d] == pytest.approx(answer.log_prob_limit[record.limit[d]], abs=1e-5)
         without_child += missing_children(record, state)
-    assert without_child > 10
+    assert without_child > 0
 
 
 @pytest.mark.parametrize("name", BASES)
