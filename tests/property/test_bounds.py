@@ -54,12 +54,12 @@ def test_no_searched_schedule_is_below_the_bound(seed, executors):
     simple = Settings.of_mode("simplified", executors=executors, durations="mean")
     best = exhaustive_search(batch, executors, distribution=False)
     least = min(best.best_avg_jct_s, best.replayed_best_avg_jct_s)
-    assert lower_bound(batch, simple, price_rounds=10).priced_ms <= 1000.0 * least * (1.0 + 1e-9)
+    assert lower_bound(batch, simple, price_rounds=10).dual_ms <= 1000.0 * least * (1.0 + 1e-9)
     for mode in ("paper", "released"):
         cluster = Settings.of_mode(mode, executors=executors, durations="mean")
         found = search_schedule(batch, cluster, 100, seed=seed, workers=1)
         bound = lower_bound(batch, cluster, price_rounds=10)
-        assert 0.2 * found.avg_jct_s < bound.priced_ms / 1000.0 <= found.avg_jct_s * (1.0 + 1e-9)
+        assert 0.2 * found.avg_jct_s < bound.dual_ms / 1000.0 <= found.avg_jct_s * (1.0 + 1e-9)
 
 
 def test_prices_know_that_tasks_take_longer_beside_each_other():
@@ -69,7 +69,7 @@ def test_prices_know_that_tasks_take_longer_beside_each_other():
     jobs = tuple(Job(JobProfile("job", (stage,), "json")) for _ in range(4))
     cluster = Settings.of_mode("simplified", executors=12, durations="mean", inflation=True)
     bound = lower_bound(Workload(jobs, "slow"), cluster)
-    assert bound.priced_ms > 1.1 * bound.combined_ms
+    assert bound.dual_ms > 1.1 * bound.combined_ms
 
 
 def test_short_work_at_a_late_time():

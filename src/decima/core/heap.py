@@ -1,7 +1,7 @@
 """Event heap in a compiled record: earliest time first, ties in order of insertion.
 
-An event is (time, order, kind, subject). The record that holds the heap has the fields of :func:`heap_fields`;
-``heap_event`` packs kind and subject into one number.
+An event is (time, order, code, subject). The record that holds the heap has the fields of :func:`heap_fields`;
+``heap_event`` packs code and subject into one number.
 """
 
 from decima.core.jit import njit
@@ -13,7 +13,7 @@ _SUBJECT = (1 << _SUBJECT_BITS) - 1
 
 def heap_fields(extent: str) -> list[Field]:
     """Fields of a heap of at most ``extent`` events; relocation leaves them behind."""
-    order, event = "event heap: push counter", "event heap: kind << 32 | subject"
+    order, event = "event heap: push counter", "event heap: code << 32 | subject"
     return [
         *fields(
             I64, None, refers=LOCAL, sequence="events pushed so far; breaks ties in time", heap_size="events waiting"
@@ -24,7 +24,7 @@ def heap_fields(extent: str) -> list[Field]:
 
 
 @njit
-def event_kind(event):
+def event_code(event):
     """Code of the event in an entry of ``heap_event``."""
     return event >> _SUBJECT_BITS
 
@@ -36,9 +36,9 @@ def event_subject(event):
 
 
 @njit
-def heap_kind(state):
+def heap_code(state):
     """Code of the earliest event."""
-    return event_kind(state.heap_event[0])
+    return event_code(state.heap_event[0])
 
 
 @njit
@@ -91,7 +91,7 @@ def heap_pop(state):
 
 
 @njit
-def heap_push(state, time, kind, subject):
+def heap_push(state, time, code, subject):
     """Add an event; later pushes lose ties."""
     times = state.heap_ms
     order = state.heap_order
@@ -110,17 +110,17 @@ def heap_push(state, time, kind, subject):
         hole = parent
     times[hole] = time
     order[hole] = sequence
-    events[hole] = kind << _SUBJECT_BITS | subject
+    events[hole] = code << _SUBJECT_BITS | subject
 
 
 @njit
-def heap_remove(state, kind, subject):
+def heap_remove(state, code, subject):
     """Remove the event of a subject, of which there is one; returns its time."""
     times = state.heap_ms
     order = state.heap_order
     events = state.heap_event
     hole = 0
-    while events[hole] != (kind << _SUBJECT_BITS | subject):
+    while events[hole] != (code << _SUBJECT_BITS | subject):
         hole += 1
     removed = times[hole]
     size = state.heap_size - 1

@@ -1,13 +1,20 @@
-"""Numba's ``njit`` for functions that take whole numbers as int64, whatever the caller has.
+"""Numba's ``njit`` in less time, for functions that call each other much.
 
 Numba compiles a function once for every combination of argument types. An int32 of an array, an int64, every constant
-have types of their own, so half of what the simulator compiled was compiled before with other whole numbers.
+have types of their own, so half of what the simulator compiled was compiled before with other whole numbers. Here
+compiled code passes whole numbers as int64, whatever it has.
+
+Numba optimises a function with all that it calls, and then again as a part of every function on the way up. Here only
+what Python calls is optimised and becomes machine code; what it calls is a part of it.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from numba import types
+from numba.core import compiler
+from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
 
 _WIDENED = (types.int8, types.int16, types.int32, types.uint8)
@@ -19,10 +26,54 @@ def _wide(argument: types.Type) -> types.Type:
     return types.int64 if plain in _WIDENED else plain
 
 
+class _Part(JITCodeLibrary):
+    """Code of a function as a part of others, neither optimised nor made machine code."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _Callee(CPUDispatcher):
+    """Function as compiled code calls it."""
+
+    def __init__(self, function: Callable, options: dict[str, Any]) -> None:
+        super().__init__(function, targetoptions=options)
+        self._compiler._compile_core = self._compile_part
+
+    def _compile_part(self, arguments: tuple, return_type: types.Type | None) -> compiler.CompileResult:
+        flags = compiler.Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        library = _Part(self.targetctx.codegen(), self.py_func.__qualname__)
+        contexts = self.typingctx, self.targetctx
+        return compiler.compile_extra(*contexts, self.py_func, arguments, return_type, flags, {}, library=library)
+
+    def add_overload(self, cres: compiler.CompileResult) -> None:
+        self.overloads[tuple(cres.signature.args)] = cres
+        self.targetctx.insert_user_function(cres.library, cres.fndesc, [cres.library])
+
+    def get_overload(self, sig: tuple) -> JITCodeLibrary:
+        return self.overloads[tuple(sig)].library
+
+
 class _Dispatcher(CPUDispatcher):
+    """Function as Python calls it."""
+
+    @cached_property
+    def callee(self) -> _Callee:
+        """The same function as compiled code calls it."""
+        return _Callee(self.py_func, self.targetoptions)
+
     def get_call_template(self, args, kws):
         _, folded = self._compiler.fold_argument_types(args, kws)
-        return super().get_call_template(tuple(map(_wide, folded)), {})
+        return self.callee.get_call_template(tuple(map(_wide, folded)), {})
+
+    def get_overload(self, sig):
+        return self.callee.get_overload(sig)
 
 
 def njit(function: Callable | None = None, *, cache: bool = False, **options: Any) -> Callable:

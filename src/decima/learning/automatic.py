@@ -11,7 +11,7 @@ from tensorflow.python.framework.ops import gradient_registry
 
 from decima.learning.gradient import Learner
 from decima.learning.loss import Loss
-from decima.learning.quiet import use_single_threaded_operations
+from decima.learning.quiet import uninterrupted, use_single_threaded_operations
 
 CHUNK = 512
 
@@ -23,7 +23,8 @@ def trace(function):
     with them the graph. Nobody asks for them after the trace.
     """
     before = set(gradient_registry._registry)
-    graph = function.get_concrete_function()
+    with uninterrupted():
+        graph = function.get_concrete_function()
     for name in set(gradient_registry._registry) - before:
         del gradient_registry._registry[name]
     return graph

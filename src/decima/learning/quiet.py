@@ -1,10 +1,14 @@
-"""TensorFlow without notes on missing accelerators and without private threads."""
+"""TensorFlow without notes on missing accelerators, without private threads, and where Ctrl-C waits for it."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from decima.core.extras import require
 
@@ -47,3 +51,26 @@ def use_single_threaded_operations() -> bool:
         except RuntimeError:
             return False
     return True
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back; where TensorFlow's C++ calls Python, it makes another error of it.
+
+    In other threads than the main one, which no signal reaches, and with another handler of SIGINT it does nothing.
+
+    Raises:
+        KeyboardInterrupt: At the end, if Ctrl-C was pressed meanwhile.
+    """
+    usual = signal.default_int_handler
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+        yield
+        return
+    pressed = []
+    signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if pressed:
+            raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from decima.core.errors import ConfigError
 from decima.core.files import read_json
 from decima.core.grammar import changed_texts, hint, value_text
-from decima.learning.quiet import import_tensorflow
+from decima.learning.quiet import import_tensorflow, uninterrupted
 from decima.learning.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ def train(
             raise ConfigError(f"training has no option {name!r}{hint(name, known)} here; it has: {', '.join(known)}")
     parts = module.read_parts(jobs, request, **options)
     import_tensorflow()
-    run = getattr(import_module(f"{module.__package__}.run"), module.RUN)(*parts, seed)
+    with uninterrupted():
+        run = getattr(import_module(f"{module.__package__}.run"), module.RUN)(*parts, seed)
     if out is None:
         _FOLDERS.append(tempfile.TemporaryDirectory(prefix="decima-train-"))
         out = _FOLDERS[-1].name

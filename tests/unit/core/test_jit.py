@@ -22,9 +22,9 @@ def of_all(small, byte, number):
 def test_whole_numbers_of_all_sizes_and_constants_share_one_function():
     small, byte = np.array([-5, 3], dtype=np.int32), np.array([200], dtype=np.uint8)
     assert of_all(small, byte, 2**40) == -3 + 100 + 2**39 + 3 + (2**40 + 3) // 2
-    taken = {arguments[0] for arguments in halved.overloads}
+    taken = {arguments[0] for arguments in halved.callee.overloads}
     assert taken == {numba.int64}
-    assert len(halved.overloads) == 2  # with a second argument and without
+    assert len(halved.callee.overloads) == 2  # with a second argument and without
 
 
 @njit
@@ -40,7 +40,16 @@ def passed(value):
 @pytest.mark.parametrize("value", [np.uint64(2**63), np.uint32(7), np.float32(0.1), 0.1, True])
 def test_other_types_stay(value):
     assert passed(value) == value
-    assert numba.typeof(value) in {arguments[0] for arguments in identity.overloads}
+    assert numba.typeof(value) in {arguments[0] for arguments in identity.callee.overloads}
+
+
+def test_only_what_python_calls_becomes_machine_code():
+    assert of_all(np.array([1, 2], dtype=np.int32), np.array([3], dtype=np.uint8), 4) == 0 + 1 + 2 + 3 + 3
+    assert not halved.overloads  # of Python
+    (part, *_) = halved.callee.overloads.values()
+    assert part.entry_point is None
+    assert halved(8) == 4  # also where compiled code called it before
+    assert len(halved.overloads) == 1
 
 
 def test_options_are_those_of_numba():

@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 from decima.core.errors import DecimaError, RecordError
-from decima.core.heap import heap_fields, heap_kind, heap_pop, heap_push, heap_repeat_top, heap_subject
+from decima.core.heap import heap_code, heap_fields, heap_pop, heap_push, heap_repeat_top, heap_subject
 from decima.core.record import ADDRESS, BUFFER, F64, GIVEN, I32, I64, RUN, FieldGroup, Record, RecordType, fields
 
 SHOP = RecordType(
@@ -134,10 +134,10 @@ def _push_and_pop(address, times, kinds, order):
     count = 0
     repeated = False
     while shop.heap_size > 0:
-        order[count, 0] = heap_kind(shop)
+        order[count, 0] = heap_code(shop)
         order[count, 1] = heap_subject(shop)
         count += 1
-        if heap_kind(shop) == 2 and not repeated:
+        if heap_code(shop) == 2 and not repeated:
             repeated = True
             heap_repeat_top(shop, shop.heap_ms[0] + 100.0)
         else:

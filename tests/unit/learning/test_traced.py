@@ -1,5 +1,8 @@
 """Graphs that are called without the checks of ``tf.function``."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -50,3 +53,22 @@ def test_what_it_returned_stays_when_variables_change():
 def test_arguments_of_another_type_are_refused():
     with pytest.raises(Exception, match="float"):
         Traced(lambda x: [x], [NUMBERS])(np.zeros(2, np.float64))[0].numpy()
+
+
+def test_an_interruption_waits_for_the_end_of_a_trace():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+    traced = []
+
+    def work(x):
+        os.kill(os.getpid(), signal.SIGINT)
+        traced.append(tf.reduce_sum(x))
+        return [traced[0]]
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Traced(work, [NUMBERS])(np.ones(2, np.float32))
+        assert len(traced) == 1
+        with pytest.raises(KeyboardInterrupt):  # the next one is not held back
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -86,13 +86,13 @@ class ServiceClient:
         """End the connection."""
         self._channel.close()
 
-    def call(self, name: str, request: Message, kind: type[Message]) -> Message:
+    def call(self, name: str, request: Message, reply: type[Message]) -> Message:
         """Call a method and wait for its reply.
 
         Args:
             name: Name of the method.
             request: Its request.
-            kind: Type of its reply.
+            reply: Type of its reply.
 
         Raises:
             grpc.RpcError: With the status code of the service.
@@ -100,9 +100,9 @@ class ServiceClient:
         """
         data = self._calls[name](request.SerializeToString(), timeout=self._deadline_s, metadata=self._metadata)
         try:
-            return kind.FromString(data)
+            return reply.FromString(data)
         except DecodeError as error:
-            raise ServiceError(f"the service at {self.address} answered {name} with no {kind.__name__}") from error
+            raise ServiceError(f"the service at {self.address} answered {name} with no {reply.__name__}") from error
 
 
 class ClientSession:
@@ -113,7 +113,7 @@ class ClientSession:
         request: How to open it.
         patience_s: How long to wait for a service that does not answer.
         method: What it is asked by, ``Decide`` or ``Assign``.
-        kind: Type of the replies.
+        reply: Type of the replies.
     """
 
     def __init__(
@@ -123,10 +123,10 @@ class ClientSession:
         patience_s: float = 10.0,
         *,
         method: str = "Decide",
-        kind: type[Message] = protocol.Decision,
+        reply: type[Message] = protocol.Decision,
     ) -> None:
         self._client = client
-        self._method, self._kind = method, kind
+        self._method, self._reply_type = method, reply
         self._request = request
         self._patience_s = patience_s
         self._session = ""
@@ -179,7 +179,7 @@ class ClientSession:
         request = make_request(self._full)
         request.session, request.sequence, request.full = self._session, self._sequence, self._full
         self._full = True  # unless all goes well
-        reply = self._client.call(self._method, request, self._kind)
+        reply = self._client.call(self._method, request, self._reply_type)
         if reply.sequence != self._sequence:
             raise ServiceError(f"the service answered call {self._sequence} as call {reply.sequence}")
         self._full = False

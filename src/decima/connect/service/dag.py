@@ -89,14 +89,14 @@ class Dag:
         left = set(range(len(self))).difference(self.order.tolist())
         if not left:
             return []
-        stage, path, place = min(left), [], {}
-        while stage not in place:
-            place[stage] = len(path)
+        stage, path, position = min(left), [], {}
+        while stage not in position:
+            position[stage] = len(path)
             path.append(stage)
             # A stage that could not be put in order has such a parent.
             offset, parents = self.parents
             stage = next(parent for parent in parents[offset[stage] : offset[stage + 1]].tolist() if parent in left)
-        return path[: place[stage] - 1 if place[stage] else None : -1]
+        return path[: position[stage] - 1 if position[stage] else None : -1]
 
     def longest_path_down(self, weights: np.ndarray) -> np.ndarray:
         """Largest weight of a path from each stage down, itself included, float64 [stages]."""
@@ -131,11 +131,11 @@ def _arrange(offset, parent):
     for stage in range(size):
         first_child[stage + 1] += first_child[stage]
     child = np.empty(len(parent), dtype=np.int32)
-    place = first_child.copy()
+    position = first_child.copy()
     for stage in range(size):
         for edge in range(offset[stage], offset[stage + 1]):
-            child[place[parent[edge]]] = stage
-            place[parent[edge]] += 1
+            child[position[parent[edge]]] = stage
+            position[parent[edge]] += 1
     order = topological_order(first_child, child).astype(np.int32)
     levels = np.zeros(size, dtype=np.int32)
     for index in range(len(order) - 1, -1, -1):

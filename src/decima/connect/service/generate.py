@@ -23,7 +23,7 @@ def generated_files() -> dict[str, str]:
         ConfigError: The protocol is not valid; the compiler's words are on stderr.
     """
     with tempfile.TemporaryDirectory() as folder:
-        outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi")]
+        outputs = [f"--{output}_out={folder}" for output in ("python", "pyi")]
         # In a process of its own: the compiler and TensorFlow, each with a protobuf of its own, crash in one.
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{_SOURCES}", *outputs, str(PROTO)]
         if subprocess.run(command, check=False).returncode != 0:

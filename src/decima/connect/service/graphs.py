@@ -123,8 +123,8 @@ def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session
         raise exhausted(f"{where} has {len(stages)} stages; the service takes {limits.job_stages} (job_stages)")
     index: dict[int, int] = {}
     tasks, stated, num_parents, parents = [], [], [], []
-    for place, stage in enumerate(stages):
-        index[stage.stage] = place
+    for position, stage in enumerate(stages):
+        index[stage.stage] = position
         if not 1 <= stage.num_tasks <= limits.tasks:
             raise invalid(f"{where}, stage {stage.stage}: num_tasks is {stage.num_tasks}; expected 1 to {limits.tasks}")
         tasks.append(stage.num_tasks)
@@ -134,7 +134,7 @@ def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session
         parents.extend(stage.parents)
         if len(parents) > limits.job_edges:
             raise exhausted(f"{where} has more edges than the {limits.job_edges} that the service takes (job_edges)")
-        if place % PAUSE == PAUSE - 1:
+        if position % PAUSE == PAUSE - 1:
             yield
     stage_ids = list(index)
     if len(stage_ids) < len(stages):
@@ -167,8 +167,8 @@ def _dag(
     dag = Dag.of_lists(tasks, num_parents, local)
     if (wrong := dag.wrong_parent()) >= 0:
         offset, _ = dag.parents
-        own = parents[offset[wrong] : offset[wrong + 1]]
-        mistake = "is its own parent" if stage_ids[wrong] in own else f"has a parent twice: {own!s:.60}"
+        above = parents[offset[wrong] : offset[wrong + 1]]
+        mistake = "is its own parent" if stage_ids[wrong] in above else f"has a parent twice: {above!s:.60}"
         raise invalid(f"{where}, stage {stage_ids[wrong]} {mistake}")
     if cycle := dag.cycle():
         names = [str(stage_ids[stage]) for stage in cycle[:_SHOWN]]
@@ -178,6 +178,6 @@ def _dag(
     return dag
 
 
-def _owner(num_parents: list[int], place: int) -> int:
+def _owner(num_parents: list[int], position: int) -> int:
     """Index of the stage that owns an entry in the concatenated list of parents."""
-    return int(np.searchsorted(np.cumsum(num_parents), place, side="right"))
+    return int(np.searchsorted(np.cumsum(num_parents), position, side="right"))

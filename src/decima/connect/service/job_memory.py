@@ -239,13 +239,13 @@ class JobMemory(ABC):
         before = np.array([slot.first for _, slot in slots], dtype=np.int32)
         stages = np.repeat(before - first[:-1], sizes) + np.arange(first[-1], dtype=np.int32)
         rows = {"stage": slice(len(stages), self._next_stage), "job": slice(len(slots), self._next_job)}
-        for kind in ("parent", "child"):
-            offset = getattr(old, f"{kind}_offset")
+        for side in ("parent", "child"):
+            offset = getattr(old, f"{side}_offset")
             counts = offset[stages + 1] - offset[stages]
             ends = np.cumsum(counts)
             edges = np.repeat(offset[stages] - ends + counts, counts) + np.arange(counts.sum())
-            getattr(state, kind)[: len(edges)] = getattr(old, kind)[edges]
-            getattr(state, f"{kind}_offset")[1 : len(stages) + 1] = ends
+            getattr(state, side)[: len(edges)] = getattr(old, side)[edges]
+            getattr(state, f"{side}_offset")[1 : len(stages) + 1] = ends
             yield
         hints, old_hints = rule_record(state), rule_record(old)
         for source, target, names, index, extent in (
@@ -325,9 +325,9 @@ class JobMemory(ABC):
         state.stage_tasks[stages_of_job] = dag.tasks
         state.row_level[stages_of_job] = dag.levels
         at, end = self._next_edge, self._next_edge + dag.num_edges
-        for kind, links in (("parent", dag.parents), ("child", dag.children)):
-            getattr(state, f"{kind}_offset")[slot.first : self._next_stage + 1] = at + links.offset
-            getattr(state, kind)[at:end] = links.neighbour
+        for side, links in (("parent", dag.parents), ("child", dag.children)):
+            getattr(state, f"{side}_offset")[slot.first : self._next_stage + 1] = at + links.offset
+            getattr(state, side)[at:end] = links.neighbour
         self._next_edge = end
         state.job_arrival_ms[slot.job] = graph.arrival_ms
         hints = rule_record(state)

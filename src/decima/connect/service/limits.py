@@ -53,31 +53,31 @@ class Budget:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._most = {kind: getattr(limits, kind) for kind in TOTALS}
+        self._most = {item: getattr(limits, item) for item in TOTALS}
         self.taken = dict.fromkeys(TOTALS, 0)
 
     @property
     def half_full(self) -> bool:
         """Whether half of some limited resource is taken."""
-        return any(2 * self.taken[kind] >= most for kind, most in self._most.items())
+        return any(2 * self.taken[item] >= most for item, most in self._most.items())
 
     def account(self) -> Account:
         """Open an account for a session, or for a shared cluster."""
         return Account(self)
 
-    def move(self, kind: str, more: int) -> None:
+    def move(self, item: str, more: int) -> None:
         """Take more of a resource, or return some (below 0).
 
         Raises:
             RefusalError: There is not so much left.
         """
-        total = self.taken[kind] + more
-        most = self._most[kind]
+        total = self.taken[item] + more
+        most = self._most[item]
         if more > 0 and total > most:
             raise exhausted(
-                f"all sessions together would have {total} {TOTALS[kind]}; the service takes {most:.0f} ({kind})"
+                f"all sessions together would have {total} {TOTALS[item]}; the service takes {most:.0f} ({item})"
             )
-        self.taken[kind] = total
+        self.taken[item] = total
 
 
 class Account:
@@ -91,16 +91,16 @@ class Account:
         self._budget = budget
         self._held = dict.fromkeys(TOTALS, 0)
 
-    def hold(self, kind: str, amount: int) -> None:
+    def hold(self, item: str, amount: int) -> None:
         """Hold this amount of a resource from now on.
 
         Raises:
             RefusalError: There is not so much left; what was held before is kept.
         """
-        self._budget.move(kind, amount - self._held[kind])
-        self._held[kind] = amount
+        self._budget.move(item, amount - self._held[item])
+        self._held[item] = amount
 
     def close(self) -> None:
         """Give everything back."""
-        for kind in TOTALS:
-            self.hold(kind, 0)
+        for item in TOTALS:
+            self.hold(item, 0)

@@ -64,7 +64,7 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
         raise ConfigError(f"scheduler {scheduler.name} {does}, and this client reports none (OpenRequest.running)")
 
 
-def told_the_gap(scheduler: Scheduler) -> bool:
+def knows_the_gap(scheduler: Scheduler) -> bool:
     """Whether a scheduler is a policy with the mean interarrival time as input."""
     architecture = getattr(scheduler, "architecture", None)
     return architecture is not None and architecture.interarrival_hint
@@ -72,7 +72,7 @@ def told_the_gap(scheduler: Scheduler) -> bool:
 
 def _require_gap(scheduler: Scheduler, hint_ms: float) -> None:
     """Refuse a policy that needs the mean gap from a client that names none."""
-    if told_the_gap(scheduler) and not hint_ms > 0.0:
+    if knows_the_gap(scheduler) and not hint_ms > 0.0:
         raise ConfigError(
             f"scheduler {scheduler.name} is told the mean gap between arrivals, and this client names none; "
             "expected interarrival_ms above 0 (OpenRequest)"

@@ -148,7 +148,7 @@ class _Platform:
         return request
 
     def execute(self, reply: protocol.Assignments) -> None:
-        """Do as told; what was assigned finishes when it was expected to."""
+        """Follow every assignment; nodes finish when they were expected to."""
         instance = self.instance
         for copy in reply.assignments:
             job = int(copy.job) if copy.job.isdecimal() else -1

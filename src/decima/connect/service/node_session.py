@@ -199,10 +199,10 @@ class NodeSession:
             if not message.nodes and message.job not in known:
                 raise out_of_step(f"{where} has no nodes and is not known")
             jobs[message.job] = self._read_job(message, request.now_s) if message.nodes else known[message.job]
-        for kind, total in (("jobs", len(jobs)), *zip(("stages", "edges"), _sizes(jobs), strict=True)):
-            if total > getattr(self._limits, kind):
+        for part, total in (("jobs", len(jobs)), *zip(("stages", "edges"), _sizes(jobs), strict=True)):
+            if total > getattr(self._limits, part):
                 raise exhausted(
-                    f"the report makes it {total} {kind}; the service takes {getattr(self._limits, kind)} ({kind})"
+                    f"the report makes it {total} {part}; the service takes {getattr(self._limits, part)} ({part})"
                 )
         return jobs
 
@@ -212,9 +212,9 @@ class NodeSession:
         if not message.job or len(message.job) > limits.text or len(message.name) > limits.text:
             raise invalid(f"a job is {message.job!r:.60}; expected 1 to {limits.text} characters for it and its name")
         ends = [(node.node, each.parent, each.data) for node in nodes for each in node.inputs]
-        for kind, total in (("job_stages", len(nodes)), ("job_edges", len(ends))):
-            if total > getattr(limits, kind):
-                raise exhausted(f"{where} has {total} of them; the service takes {getattr(limits, kind)} ({kind})")
+        for part, total in (("job_stages", len(nodes)), ("job_edges", len(ends))):
+            if total > getattr(limits, part):
+                raise exhausted(f"{where} has {total} of them; the service takes {getattr(limits, part)} ({part})")
         if not message.arrival_s <= now_s:
             raise invalid(f"{where} arrives at {message.arrival_s!r}; expected at most the time now, {now_s!r}")
         index = {node.node: number for number, node in enumerate(nodes)}

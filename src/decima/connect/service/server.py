@@ -30,7 +30,7 @@ from decima.connect.service.security import Security
 from decima.connect.service.sessions import Entry, Sessions
 from decima.connect.service.steps import Pace, Steps, finish
 from decima.connect.service.web import Views, serve_views
-from decima.connect.service.wire import NAME, PART_BYTES, Kind, parse
+from decima.connect.service.wire import NAME, PART_BYTES, AnyMessage, parse
 from decima.core.errors import DecimaError, ServiceError
 
 if TYPE_CHECKING:
@@ -303,12 +303,12 @@ class Service:
         if not self.address.security.admits(context.invocation_metadata()):
             raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
 
-    async def _parsed(self, kind: type[Kind], data: bytes, most_fields: int | None = None) -> Kind:
+    async def _parsed(self, message_class: type[AnyMessage], data: bytes, most_fields: int | None = None) -> AnyMessage:
         if len(data) <= PART_BYTES:
-            return finish(parse(kind, data, len(data)))
+            return finish(parse(message_class, data, len(data)))
         # Jobs, states, jobs that are gone, and single fields.
         most = 3 * self.sessions.limits.jobs + 20 if most_fields is None else most_fields
-        return await self._pace.run(parse(kind, data, most))
+        return await self._pace.run(parse(message_class, data, most))
 
     async def _open(self, data: bytes) -> protocol.OpenReply:
         request = await self._parsed(protocol.OpenRequest, data)
@@ -350,10 +350,10 @@ class Service:
         self._last.append({"at": time.time(), **self._named(key), "outcome": outcome, **numbers})
 
     async def _asked(
-        self, kind: type[Kind], data: bytes, most_fields: int | None = None
-    ) -> tuple[Entry, Kind, protocol.Decision | protocol.Assignments]:
+        self, message_class: type[AnyMessage], data: bytes, most_fields: int | None = None
+    ) -> tuple[Entry, AnyMessage, protocol.Decision | protocol.Assignments]:
         """Ask the session that a request names; returns the session's entry, the request and the reply."""
-        request = await self._parsed(kind, data, most_fields)
+        request = await self._parsed(message_class, data, most_fields)
         entry = self.sessions.find(request.session)
         entry.calls += 1
         try:

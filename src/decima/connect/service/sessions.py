@@ -14,7 +14,7 @@ from decima.connect.service.coordinator import Driver, SharedCluster
 from decima.connect.service.durations import ProfileBook
 from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.connect.service.limits import Account, Budget, Limits
-from decima.connect.service.mirror import Mirror, told_the_gap
+from decima.connect.service.mirror import Mirror, knows_the_gap
 from decima.connect.service.node_session import NodeRule, NodeSession, read_cluster
 from decima.connect.service.session import Session, chance, check_client, cluster_settings
 from decima.connect.service.steps import Steps, finish
@@ -91,7 +91,7 @@ def _warm_up(scheduler: Scheduler) -> None:
     request.states.add(job="first", runnable=[0], schedulable=[0])
     limits = Limits()
     rng, account = np.random.default_rng(0), Budget(limits).account()
-    hint_ms = 1000.0 if told_the_gap(scheduler) else 0.0
+    hint_ms = 1000.0 if knows_the_gap(scheduler) else 0.0
     mirror = Mirror(scheduler, Settings(executors=1), rng, hint_ms, account, delays=True, running=True)
     finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
 
@@ -201,9 +201,9 @@ class Sessions:
             if request.scheduler not in ("", scheduler):
                 raise invalid(f"shared cluster {name!r:.60} has scheduler {scheduler}, got {request.scheduler!r:.60}")
         else:
-            scheduler, made = self.offering.scheduler(request.scheduler)
+            scheduler, scheduling = self.offering.scheduler(request.scheduler)
             hint_ms = request.interarrival_ms
-            cluster = SharedCluster(made, settings, chance(request), hint_ms, self.book, self.limits, account)
+            cluster = SharedCluster(scheduling, settings, chance(request), hint_ms, self.book, self.limits, account)
             self._clusters[name] = scheduler, cluster
         return scheduler, Driver(key, request.client, cluster, lambda: self._clusters.pop(name))
 

@@ -12,7 +12,7 @@ from decima.connect.service.errors import exhausted, invalid
 from decima.connect.service.steps import PAUSE, Steps
 from decima.core.checks import LARGEST_MS
 
-Kind = TypeVar("Kind", bound=Message)
+AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 NAME = protocol.DESCRIPTOR.services_by_name["Scheduler"].full_name
 VERSION = 1
@@ -38,25 +38,25 @@ _PACKED = ("parents", "runnable", "schedulable")
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
-def parse(kind: type[Kind], data: bytes, most_fields: int) -> Steps[Kind]:
+def parse(message_class: type[AnyMessage], data: bytes, most_fields: int) -> Steps[AnyMessage]:
     """Parse a message.
 
     Args:
-        kind: Its type.
+        message_class: Its type.
         data: Its bytes.
         most_fields: Most fields that a large message may have, those inside of other fields not counted.
 
     Raises:
         RefusalError: It is no such message, or has too many fields.
     """
-    message = kind()
+    message = message_class()
     try:
         if len(data) <= PART_BYTES:
             message.MergeFromString(data)
         else:
             yield from _merge(message, data, most_fields)
     except DecodeError as error:
-        raise invalid(f"the message is not a {kind.DESCRIPTOR.name}: {error}") from error
+        raise invalid(f"the message is not a {message_class.DESCRIPTOR.name}: {error}") from error
     return message
 
 
@@ -65,32 +65,32 @@ def _merge(message: Message, data: bytes, most_fields: int) -> Steps[None]:
 
     By definition, parts parsed one after the other are the message.
     """
-    begin = place = fields = 0
-    while place < len(data):
-        first = place
-        tag, place = _varint(data, place)
+    begin = position = fields = 0
+    while position < len(data):
+        first = position
+        tag, position = _varint(data, position)
         if tag & 7 == _VARINT:
-            _, place = _varint(data, place)
+            _, position = _varint(data, position)
         elif tag & 7 == _LENGTH:
-            length, place = _varint(data, place)
-            place += length
+            length, position = _varint(data, position)
+            position += length
         elif tag & 7 in (_FIXED32, _FIXED64):
-            place += 4 if tag & 7 == _FIXED32 else 8
+            position += 4 if tag & 7 == _FIXED32 else 8
         else:
             raise DecodeError(f"a field of wire type {tag & 7}")
-        if place > len(data):
+        if position > len(data):
             raise DecodeError("its last field is cut")
         fields += 1
         if fields > most_fields:
             raise exhausted(f"the message has more than {most_fields} jobs, states and other fields")
-        inner = message.DESCRIPTOR.fields_by_number.get(tag >> 3) if place - first > PART_BYTES else None
+        inner = message.DESCRIPTOR.fields_by_number.get(tag >> 3) if position - first > PART_BYTES else None
         if inner is not None and tag & 7 == _LENGTH and (inner.message_type is not None or inner.name in _PACKED):
             message.MergeFromString(data[begin:first])
-            yield from _merge_large(message, inner, data[place - length : place])
-            begin = place
-        elif place - begin >= PART_BYTES:
-            message.MergeFromString(data[begin:place])
-            begin = place
+            yield from _merge_large(message, inner, data[position - length : position])
+            begin = position
+        elif position - begin >= PART_BYTES:
+            message.MergeFromString(data[begin:position])
+            begin = position
             yield
         elif fields % PAUSE == 0:
             yield
@@ -119,15 +119,15 @@ def _merge_large(message: Message, field: FieldDescriptor, data: bytes) -> Steps
         yield
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     """Read a number; return it and the position behind it."""
     number = shift = 0
-    while place < len(data) and shift < 70:
-        byte = data[place]
-        place += 1
+    while position < len(data) and shift < 70:
+        byte = data[position]
+        position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return number, place
+            return number, position
         shift += 7
     raise DecodeError("a number has no end")
 

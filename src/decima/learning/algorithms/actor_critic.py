@@ -137,8 +137,8 @@ class ActorCritic(AgentAlgorithm):
         slow = critic.values(batch, decisions)[2] if config.trace < 1.0 else np.zeros(len(decisions))
         targets = self._targets(groups, slow)
         for _ in range(config.critic_steps):
-            found = critic.gradient(batch, decisions, targets)
-            mean = found.values / np.float32(len(decisions))
+            slope = critic.gradient(batch, decisions, targets)
+            mean = slope.values / np.float32(len(decisions))
             critic_norm = critic.apply(mean, config.critic_lr, config.gradient_norm)
         critic.follow(config.target_share)
         values, average, _ = critic.values(batch, decisions)
@@ -158,7 +158,7 @@ class ActorCritic(AgentAlgorithm):
             agent.describe(records)
             | row
             | {
-                "critic_loss": found.mean("loss"),
+                "critic_loss": slope.mean("loss"),
                 "value_mean": float(values.mean()),
                 "target_mean": float(targets.mean()),
                 "advantage_std": float(weights.std()),
@@ -195,11 +195,11 @@ class ActorCritic(AgentAlgorithm):
 
     def state(self) -> AlgorithmState:
         """State of actor and critic."""
-        own = {_CRITIC + name: values for name, values in self.critic.state().items()}
-        return AlgorithmState(super().state().arrays | own)
+        extra = {_CRITIC + name: values for name, values in self.critic.state().items()}
+        return AlgorithmState(super().state().arrays | extra)
 
     def restore(self, state: AlgorithmState) -> None:
         """Take over what :meth:`state` returned."""
-        own = {name: values for name, values in state.arrays.items() if name.startswith(_CRITIC)}
-        self.critic.restore({name.removeprefix(_CRITIC): values for name, values in own.items()})
-        super().restore(AlgorithmState({name: each for name, each in state.arrays.items() if name not in own}))
+        extra = {name: values for name, values in state.arrays.items() if name.startswith(_CRITIC)}
+        self.critic.restore({name.removeprefix(_CRITIC): values for name, values in extra.items()})
+        super().restore(AlgorithmState({name: each for name, each in state.arrays.items() if name not in extra}))

@@ -29,7 +29,7 @@ class ValueLearner(Protocol):
     """Weights of a network whose outputs are values of actions."""
 
     def value_gradient(
-        self, found: Transitions, target: np.ndarray, discount: float, *, double: bool, huber: bool
+        self, transitions: Transitions, target: np.ndarray, discount: float, *, double: bool, huber: bool
     ) -> tuple[np.ndarray, dict[str, float]]:
         """Gradient of the mean loss, float32 [parameters], and the means ``loss`` and ``value``."""
 
@@ -119,8 +119,8 @@ class DeepQLearning(AgentAlgorithm):
         """Make some decisions, remember them, and learn from remembered ones."""
         config, learner = self.config, self.agent.learner
         epsilon, rate = config.epsilon(now), config.learning_rate(now)
-        found, ended = self.agent.explore(now.iteration, config.steps, epsilon)
-        scaled = found.arrays | {"reward": found.arrays["reward"] / config.reward_scale}
+        transitions, ended = self.agent.explore(now.iteration, config.steps, epsilon)
+        scaled = transitions.arrays | {"reward": transitions.arrays["reward"] / config.reward_scale}
         self.memory.add(Transitions(scaled))
         self._episodes += bool(ended)
         row = {"remembered": len(self.memory), "explore": epsilon, "episodes": self._episodes} | ended
@@ -141,10 +141,10 @@ class DeepQLearning(AgentAlgorithm):
     def state(self) -> AlgorithmState:
         """Weights, optimiser, target network, replay memory, ongoing episode."""
         arrays, counters = self.agent.explorer_state()
-        own = {_MEMORY + name: values for name, values in self.memory.state().items()}
-        own |= {_EPISODE + name: values for name, values in arrays.items()}
+        extra = {_MEMORY + name: values for name, values in self.memory.state().items()}
+        extra |= {_EPISODE + name: values for name, values in arrays.items()}
         return AlgorithmState(
-            super().state().arrays | own | {"target": self._target},
+            super().state().arrays | extra | {"target": self._target},
             {"updates": self._updates, "episodes": self._episodes, "explorer": counters},
         )
 

@@ -175,15 +175,15 @@ class PolicyGradient(AgentAlgorithm):
             sequences, rollouts = sequences * rollouts, 1
         records = agent.collect(now.iteration, sequences, rollouts, length_s)
         batch = agent.batch(records)
-        found = self.advantages(records, config.trace_at(now.share))
-        total = np.concatenate(found.returns)
-        row = self.update(records, batch, found, now)
+        gains = self.advantages(records, config.trace_at(now.share))
+        total = np.concatenate(gains.returns)
+        row = self.update(records, batch, gains, now)
         return (
             agent.describe(records)
             | row
             | {
-                "explained_by_time": found.explained_by_time,
-                "explained_by_summary": found.explained_by_summary,
+                "explained_by_time": gains.explained_by_time,
+                "explained_by_summary": gains.explained_by_summary,
                 "return_mean": float(total.mean()),
                 "return_std": float(total.std()),
             }
@@ -238,13 +238,13 @@ class PolicyGradient(AgentAlgorithm):
             baseline=config.baseline != "none",
         )
 
-    def update(self, records: Sequence, batch, found: Advantages, now: Progress) -> dict[str, float]:
+    def update(self, records: Sequence, batch, gains: Advantages, now: Progress) -> dict[str, float]:
         """Take the steps of an iteration.
 
         Args:
             records: Episodes of the present policy.
             batch: The same as the agent's batch.
-            found: Their advantages.
+            gains: Their advantages.
             now: Progress, which sets learning rate and entropy bonus, and the order of updates.
 
         Returns:
@@ -253,7 +253,7 @@ class PolicyGradient(AgentAlgorithm):
         """
         config, agent = self.config, self.agent
         rate, entropy_weight = config.learning_rate(now), config.entropy_weight(now)
-        weights = np.concatenate(found.values)
+        weights = np.concatenate(gains.values)
         recorded = agent.recorded_log_prob(records, config.effect_classes)
         loss = Loss(config.algorithm == "ppo", config.clip, entropy_weight, config.effect_classes)
         gradients: list[Gradient] = []
@@ -293,13 +293,13 @@ class PolicyGradient(AgentAlgorithm):
 
     def state(self) -> AlgorithmState:
         """Weights, state of the optimiser, and what baselines and reward rate remember."""
-        own = {
+        extra = {
             "memory_gram": self.memory.gram,
             "memory_moment": self.memory.moment,
             "rate_rewards": self.reward_rate.rewards,
             "rate_gaps_s": self.reward_rate.gaps_s,
         }
-        return AlgorithmState(super().state().arrays | own)
+        return AlgorithmState(super().state().arrays | extra)
 
     def restore(self, state: AlgorithmState) -> None:
         """Take over what :meth:`state` returned."""

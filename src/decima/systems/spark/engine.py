@@ -7,7 +7,7 @@ import numpy as np
 
 from decima.core.cache import cached
 from decima.core.decision import call_decide
-from decima.core.heap import heap_kind, heap_pop, heap_repeat_top, heap_subject
+from decima.core.heap import heap_code, heap_pop, heap_repeat_top, heap_subject
 from decima.core.interrupts import PATIENCE_NS, clock_ns
 from decima.core.jit import njit
 from decima.systems.spark.decision import (
@@ -508,7 +508,7 @@ def _repeat_tasks(state, most):
         end_ms = state.slot_end_ms[state.timer_heap[0]]
     end_ms = min(end_ms, state.time_limit_ms)
     count = 0
-    while count < most and state.heap_size > 0 and heap_kind(state) == TASK:
+    while count < most and state.heap_size > 0 and heap_code(state) == TASK:
         time = state.heap_ms[0]
         executor = heap_subject(state)
         stage = state.executor_stage[executor]
@@ -625,7 +625,7 @@ def _next_event(state):
             _open_pool_round(state, state.num_jobs, True)
         return True
     executor = heap_subject(state)
-    if heap_kind(state) == MOVE:
+    if heap_code(state) == MOVE:
         heap_pop(state)
         _executor_arrival_event(state, executor)
         return True

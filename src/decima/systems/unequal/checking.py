@@ -47,11 +47,11 @@ def numbers(
     if not infinite:
         wrong |= np.isinf(array)
     if wrong.any():
-        place = tuple(int(each) for each in np.argwhere(wrong)[0])
+        position = tuple(int(each) for each in np.argwhere(wrong)[0])
         finite = "" if infinite else "finite "
         bound = f"above {least:g}" if strictly else f"of at least {least:g}"
-        at = place[0] if ndim == 1 else place
-        raise WorkloadError(f"{where}: entry {at} is {array[place]:g}; expected a {finite}number {bound}")
+        at = position[0] if ndim == 1 else position
+        raise WorkloadError(f"{where}: entry {at} is {array[position]:g}; expected a {finite}number {bound}")
     if strictly:
         _check_size(where, array, array < least + SMALLEST)
     _check_size(where, array, (array > LARGEST) & ~np.isinf(array))

@@ -59,7 +59,7 @@ def times(instance: Instance) -> Times:
     return Times(earliest_s, completion_s, latest_s, latest_completion_s, favourite)
 
 
-def clusters(instance: Instance, found: Times, *, duplicate: bool) -> list[list[int]]:
+def clusters(instance: Instance, node_times: Times, *, duplicate: bool) -> list[list[int]]:
     """Paths of nodes, each starting at a node without parents, that together cover all.
 
     From the nodes with the shortest way to the end on, a path goes up to the favourite parent. If that is on a path
@@ -68,12 +68,12 @@ def clusters(instance: Instance, found: Times, *, duplicate: bool) -> list[list[
 
     Args:
         instance: Jobs and cluster.
-        found: Their times.
+        node_times: Their times.
         duplicate: Whether a node may be on several paths.
     """
     start, parent, data = instance.parents
     sent_s = instance.cluster.mean_transfer_s(data)
-    level = found.latest_s  # the later, the closer to the end
+    level = node_times.latest_s  # the later, the closer to the end
     assigned = np.zeros(len(instance), dtype=bool)
     paths = []
     for seed in np.lexsort((np.arange(len(instance)), -level)).tolist():
@@ -84,12 +84,12 @@ def clusters(instance: Instance, found: Times, *, duplicate: bool) -> list[list[
         while start[node] < start[node + 1]:
             edges = np.arange(start[node], start[node + 1])
             above = parent[edges]
-            last = int(np.argmax(above == found.favourite[node]))
+            last = int(np.argmax(above == node_times.favourite[node]))
             if assigned[above[last]]:
                 free = np.flatnonzero(~assigned[above])
-                urgent = found.latest_s[node] - found.latest_completion_s[above[last]] < sent_s[edges[last]]
+                urgent = node_times.latest_s[node] - node_times.latest_completion_s[above[last]] < sent_s[edges[last]]
                 if len(free) and not (duplicate and urgent):
-                    last = int(free[np.argmax((found.completion_s[above] + sent_s[edges])[free])])
+                    last = int(free[np.argmax((node_times.completion_s[above] + sent_s[edges])[free])])
                 elif not duplicate:
                     break
             node = int(above[last])

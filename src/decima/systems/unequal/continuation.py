@@ -73,11 +73,11 @@ def decide(
         where = instance.node_name(copies[copy][0])
         raise WorkloadError(f"node {where} was executed by {times[copy, 1]:g}; expected at most now, {now_s:g}")
     address = planner.record.address
-    wrong, kind = _restore(address, now_s, rows, times, np.ascontiguousarray(available_s, dtype=np.float64))
+    wrong, fault = _restore(address, now_s, rows, times, np.ascontiguousarray(available_s, dtype=np.float64))
     if wrong >= 0:
         copy = Copy(*copies[wrong])
         where = f"node {instance.node_name(copy.node)} on executor {instance.cluster.names[copy.executor]}"
-        if kind == _OVERLAP:
+        if fault == _OVERLAP:
             span = f"from {copy.start_s:g} to {copy.finish_s:g}"
             raise WorkloadError(f"{where} {span} lies on a copy that was told before")
         raise WorkloadError(f"{where} is told before its parents; expected copies in the order of their decisions")
@@ -89,8 +89,8 @@ def decide(
     columns = (record.copy_node, record.copy_executor, record.copy_start, record.copy_finish)
     if not np.isfinite(record.copy_finish[first : record.copies]).all():
         raise RecordError("a node was decided whose data is nowhere; the schedule cannot be gone on from")
-    made = zip(*(column[first : record.copies].tolist() for column in columns), strict=True)
-    return [Copy(*each) for each in made]
+    rows_of_copies = zip(*(column[first : record.copies].tolist() for column in columns), strict=True)
+    return [Copy(*each) for each in rows_of_copies]
 
 
 @cached(njit(cache=True, nogil=True))
@@ -128,8 +128,8 @@ def _restore(address, now, rows, times, available):
     for executor in range(state.executors):
         state.available[executor] = max(state.available[executor], available[executor])
         _cut_gaps(state, executor, available[executor])
-    for place_in_time in range(state.nodes):
-        node = state.arriving[place_in_time]
+    for position in range(state.nodes):
+        node = state.arriving[position]
         if state.arrival[node] > now:
             break
         if state.first_copy[node] == NONE:

@@ -13,7 +13,7 @@ from decima.core.jit import njit
 from decima.core.record import Record
 from decima.systems.unequal import graph
 from decima.systems.unequal.fields import PLAN, plan_at
-from decima.systems.unequal.placement import begin, place
+from decima.systems.unequal.placement import assign_node, begin
 from decima.systems.unequal.result import Schedule
 from decima.systems.unequal.settings import DECISIONS, Rules
 from decima.systems.unequal.workload import Instance
@@ -70,7 +70,7 @@ class Planner:
             choice=choice,
             **{f"has_{name}": array is not None for name, array in optional.items()},
         )
-        given = {
+        inputs = {
             "work": instance.work,
             "arrival": instance.arrival_s,
             "mean_time": instance.mean_time_s,
@@ -83,8 +83,8 @@ class Planner:
             "child_start": instance.children[0],
             "child": instance.children[1],
         }
-        given |= {name: np.ravel(array) for name, array in optional.items() if array is not None}
-        for name, array in given.items():
+        inputs |= {name: np.ravel(array) for name, array in optional.items() if array is not None}
+        for name, array in inputs.items():
             record.bind(name, np.ascontiguousarray(array), copy=False)
         self._batch = bool(instance.arrival_s.max() == instance.arrival_s.min())
         self._fixed, self._planned = choice == FIXED, rules.decision == "plan"
@@ -154,8 +154,8 @@ def _makespan(state):
 @njit
 def _begin_order(state):
     """Ranks from the order, and parents to wait for."""
-    for place_in_order in range(state.nodes):
-        state.rank[state.by_rank[place_in_order]] = place_in_order
+    for rank_index in range(state.nodes):
+        state.rank[state.by_rank[rank_index]] = rank_index
     for node in range(state.nodes):
         state.waiting[node] = state.parent_start[node + 1] - state.parent_start[node]
     state.size = 0
@@ -175,7 +175,7 @@ def _plan(address):
     if ready:
         for position in range(state.nodes):
             node = state.by_rank[position]
-            place(state, node, state.arrival[node])
+            assign_node(state, node, state.arrival[node])
         return _makespan(state)
     for node in range(state.nodes):
         if state.waiting[node] == 0:
@@ -183,7 +183,7 @@ def _plan(address):
     while state.size > 0:
         node = state.by_rank[state.pool[0]]
         state.size = graph.pop(state.pool, state.size)
-        place(state, node, state.arrival[node])
+        assign_node(state, node, state.arrival[node])
         _release_children(state, node, state.arrival[node])
     return _makespan(state)
 
@@ -297,7 +297,7 @@ def decide_now(state, now, most):
         most -= 1
         node = _take(state, now)
         state.left[state.job[node]] -= state.mean_time[node]
-        chosen = place(state, node, now)
+        chosen = assign_node(state, node, now)
         if state.only_free and state.available[chosen] > now:
             free -= 1
         if state.decision == _PLAN:

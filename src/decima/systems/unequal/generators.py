@@ -131,10 +131,10 @@ def fft(points: int = 8, executors: int = 4, seed: int = 0, *, ccr: float = 1.0,
     above = list(range(points - 1, calls))
     stages = points.bit_length() - 1
     for stage in range(stages):
-        row = [calls + stage * points + place for place in range(points)]
+        row = [calls + stage * points + entry for entry in range(points)]
         level += [stages + 1 + stage] * points
-        for place in range(points):
-            edges += [(above[place], row[place]), (above[place ^ (1 << stage)], row[place])]
+        for entry in range(points):
+            edges += [(above[entry], row[entry]), (above[entry ^ (1 << stage)], row[entry])]
         above = row
     return _with_costs(f"fft-{points}", len(level), edges, executors, _generator(seed), ccr, beta, level)
 

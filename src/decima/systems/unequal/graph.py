@@ -33,8 +33,8 @@ def lists(
 def longest_down(order, child_start, child, node_value, edge_value):
     """Largest path weight, nodes and edges, from each node down, itself included, float64 [nodes]."""
     length = np.zeros(len(order))
-    for place in range(len(order) - 1, -1, -1):
-        node = order[place]
+    for position in range(len(order) - 1, -1, -1):
+        node = order[position]
         longest = 0.0
         for edge in range(child_start[node], child_start[node + 1]):
             longest = max(longest, edge_value[edge] + length[child[edge]])

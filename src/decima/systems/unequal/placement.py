@@ -90,7 +90,7 @@ def after_copy(state, executor, ready, duration):
 
 
 @njit(error_model="numpy")
-def look_at(state, node, executor):
+def evaluate_at(state, node, executor):
     """Finish of a node on one executor, with and without duplication of its latest parent."""
     last = NONE
     latest = -np.inf
@@ -135,7 +135,7 @@ def sent_to_all(state, edge):
 
 
 @njit(error_model="numpy")
-def look_at_all(state, node):
+def evaluate_at_all(state, node):
     """Find the executors with the earliest finish without duplication and with it."""
     state.chosen = NONE
     state.least = np.inf
@@ -145,7 +145,7 @@ def look_at_all(state, node):
     if state.has_rates or state.has_bias or state.only_free:
         for executor in range(state.executors):
             if not state.only_free or state.available[executor] <= state.now:
-                _look_and_compare(state, node, executor)
+                _evaluate_and_compare(state, node, executor)
         return
     last = NONE
     latest = -np.inf
@@ -160,26 +160,26 @@ def look_at_all(state, node):
             others = max(others, there)
     ready = max(latest, others)
     for edge in range(state.parent_start[node], state.parent_start[node + 1]):
-        _look_at_holders(state, node, state.parent[edge])
+        _evaluate_at_holders(state, node, state.parent[edge])
     # Nowhere else can the node finish before this.
     least_time = state.least_time[node]
     if ready + least_time <= state.least:
-        _look_at_others(state, node, ready)
+        _evaluate_at_others(state, node, ready)
     if not state.duplicate or latest <= others:
         return
     parent = state.parent[last]
     state.common_parent = parent
     for edge in range(state.parent_start[parent], state.parent_start[parent + 1]):
-        _look_behind_copies(state, node, parent, others, state.parent[edge])
+        _evaluate_behind_copies(state, node, parent, others, state.parent[edge])
     copy_ready = state.now
     for edge in range(state.parent_start[parent], state.parent_start[parent + 1]):
         copy_ready = max(copy_ready, sent_to_all(state, edge))
     if max(copy_ready + state.least_time[parent], others) + least_time < state.least:
-        _look_behind_others(state, node, parent, copy_ready, others)
+        _evaluate_behind_others(state, node, parent, copy_ready, others)
 
 
 @njit(error_model="numpy")
-def _look_at_others(state, node, ready):
+def _evaluate_at_others(state, node, ready):
     """Compare finishes on executors without copies of parents; on others they are upper bounds."""
     if state.insertion:
         for executor in range(state.executors):
@@ -197,7 +197,7 @@ def _look_at_others(state, node, ready):
         _appended(state.eft, state.available, state.speeds, state.executors, ready, state.work[node])
     value = _smallest(state.eft, state.executors)
     if value <= state.least:
-        executor = _first_place(state.eft, state.executors, value)
+        executor = _first_index(state.eft, state.executors, value)
         if value < state.least or executor < state.chosen:
             state.least = value
             state.chosen = executor
@@ -220,7 +220,7 @@ def _behind_appended(finishes, speeds, executors, others, work):
 
 
 @njit(error_model="numpy")
-def _look_behind_others(state, node, parent, copy_ready, others):
+def _evaluate_behind_others(state, node, parent, copy_ready, others):
     """Compare finishes after duplication on executors without a copy; with grandparents they are upper bounds."""
     if not state.insertion and not state.has_costs:
         copied = state.copied
@@ -232,7 +232,7 @@ def _look_behind_others(state, node, parent, copy_ready, others):
             copy = state.next_copy[copy]
         value = _smallest(copied, state.executors)
         if value <= state.least_copied:
-            executor = _first_place(copied, state.executors, value)
+            executor = _first_index(copied, state.executors, value)
             if value < state.least_copied or executor < state.behind:
                 state.least_copied = value
                 state.behind = executor
@@ -253,7 +253,7 @@ def _look_behind_others(state, node, parent, copy_ready, others):
 
 
 @njit(error_model="numpy")
-def _look_behind_copies(state, node, parent, others, held):
+def _evaluate_behind_copies(state, node, parent, others, held):
     """Evaluate the executors with a copy above the parent where duplicating the parent may pay."""
     copy = state.first_copy[held]
     while copy != NONE:
@@ -262,15 +262,15 @@ def _look_behind_copies(state, node, parent, others, held):
             soonest = state.now if state.insertion else max(state.available[executor], state.now)
             behind = max(soonest + time_on(state, parent, executor), others)
             if behind + time_on(state, node, executor) < state.least:
-                _look_and_compare(state, node, executor)
+                _evaluate_and_compare(state, node, executor)
         copy = state.next_copy[copy]
 
 
 @njit(error_model="numpy")
-def _look_and_compare(state, node, executor):
+def _evaluate_and_compare(state, node, executor):
     """Evaluate one executor; keep it if earlier than others, or equal with a lower number."""
     state.seen[executor] = node
-    look_at(state, node, executor)
+    evaluate_at(state, node, executor)
     value = state.eft[executor]
     if state.has_bias:
         value += state.bias[node * state.executors + executor]
@@ -284,7 +284,7 @@ def _look_and_compare(state, node, executor):
 
 
 @njit(error_model="numpy")
-def _look_at_holders(state, node, held):
+def _evaluate_at_holders(state, node, held):
     """Evaluate once each executor with a copy of a node that may match the best."""
     copy = state.first_copy[held]
     while copy != NONE:
@@ -292,7 +292,7 @@ def _look_at_holders(state, node, held):
         if state.seen[executor] != node:
             soonest = state.now if state.insertion else max(state.available[executor], state.now)
             if soonest + time_on(state, node, executor) <= state.least:
-                _look_and_compare(state, node, executor)
+                _evaluate_and_compare(state, node, executor)
         copy = state.next_copy[copy]
 
 
@@ -304,22 +304,22 @@ def _smallest(values, count):
     least_c = np.inf
     least_d = np.inf
     fours = count - count % 4
-    for place_in_values in range(0, fours, 4):
-        least_a = min(least_a, values[place_in_values])
-        least_b = min(least_b, values[place_in_values + 1])
-        least_c = min(least_c, values[place_in_values + 2])
-        least_d = min(least_d, values[place_in_values + 3])
-    for place_in_values in range(fours, count):
-        least_a = min(least_a, values[place_in_values])
+    for index in range(0, fours, 4):
+        least_a = min(least_a, values[index])
+        least_b = min(least_b, values[index + 1])
+        least_c = min(least_c, values[index + 2])
+        least_d = min(least_d, values[index + 3])
+    for index in range(fours, count):
+        least_a = min(least_a, values[index])
     return min(min(least_a, least_b), min(least_c, least_d))
 
 
 @njit
-def _first_place(values, count, value):
+def _first_index(values, count, value):
     """First index of a value among the first ``count`` ones; 0 if it is absent."""
-    for place_in_values in range(count):
-        if values[place_in_values] == value:
-            return place_in_values
+    for index in range(count):
+        if values[index] == value:
+            return index
     return 0
 
 
@@ -382,7 +382,7 @@ def _fill_gap(state, executor, start, finish):
 
 
 @njit(error_model="numpy")
-def place(state, node, now):
+def assign_node(state, node, now):
     """Assign a node where it finishes first, after duplication if strictly earlier (Eq. 11).
 
     Ties go to the lower executor. A bias is added to finishes without a copy before they are compared; with
@@ -394,11 +394,11 @@ def place(state, node, now):
         state.chosen = state.forced[node]
         state.behind = state.chosen
         state.seen[state.chosen] = node
-        look_at(state, node, state.chosen)
+        evaluate_at(state, node, state.chosen)
         state.least = state.eft[state.chosen]
         state.least_copied = state.copied[state.chosen]
     else:
-        look_at_all(state, node)
+        evaluate_at_all(state, node)
     chosen = state.chosen
     if state.least_copied < state.least:
         parent = state.copied_parent[state.behind] if state.seen[state.behind] == node else state.common_parent

@@ -50,10 +50,10 @@ def _needed(schedule: Schedule) -> np.ndarray:
 def _moved_up(schedule: Schedule, kept: np.ndarray) -> Schedule:
     """Kept copies, each as early as the order on its executor and its inputs allow."""
     instance = schedule.instance
-    place = np.empty(len(instance), dtype=np.int64)
-    place[instance.order] = np.arange(len(instance))
+    position = np.empty(len(instance), dtype=np.int64)
+    position[instance.order] = np.arange(len(instance))
     # What takes no time goes before what begins at the same time; so do parents.
-    order = np.lexsort((place[schedule.node], schedule.finish_s, schedule.start_s))
+    order = np.lexsort((position[schedule.node], schedule.finish_s, schedule.start_s))
     parent_start, parents, data = instance.parents
     free_s = np.zeros(len(instance.cluster))
     start_s, finish_s = schedule.start_s.copy(), schedule.finish_s.copy()

@@ -41,8 +41,8 @@ class Schedule:
 
     def __post_init__(self) -> None:
         kinds = {"node": np.int64, "executor": np.int64, "start_s": np.float64, "finish_s": np.float64}
-        for name, kind in kinds.items():
-            object.__setattr__(self, name, frozen(np.array(getattr(self, name), dtype=kind)))
+        for name, role in kinds.items():
+            object.__setattr__(self, name, frozen(np.array(getattr(self, name), dtype=role)))
         if self.duplicate is None:
             duplicate = np.ones(len(self.node), dtype=bool)
             duplicate[np.unique(self.node, return_index=True)[1]] = False
@@ -170,7 +170,7 @@ class UnequalResult(ShownRun):
 
         schedule, instance = self.schedule, self.workload
         job = instance.job_of_node[schedule.node]
-        kind = np.where(schedule.duplicate, "copy", "run")
+        role = np.where(schedule.duplicate, "copy", "run")
         node = schedule.node - instance.first_node[job]
-        columns = (job, node, schedule.executor, schedule.start_s, schedule.finish_s, kind)
+        columns = (job, node, schedule.executor, schedule.start_s, schedule.finish_s, role)
         return pandas.DataFrame(dict(zip(TASK_COLUMNS, columns, strict=True)))

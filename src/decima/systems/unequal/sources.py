@@ -12,13 +12,13 @@ from decima.systems.unequal import generators
 from decima.systems.unequal.cluster import GIGABIT, Cluster
 from decima.systems.unequal.generators import canonical
 from decima.systems.unequal.json_format import load_instance, read_document
-from decima.systems.unequal.tpch import OWN, PAPER_SIZES, from_workload, read_edges, silent_stages
+from decima.systems.unequal.tpch import NATIVE, PAPER_SIZES, from_workload, read_edges, silent_stages
 from decima.systems.unequal.workload import Instance
 from decima.workload.sources import parse_jobs
 
 #: Jobs of the paper: TPC-H at its sizes, of this project's Spark.
 PAPER_JOBS = f"embedded:n=20,sizes={PAPER_SIZES}"
-_MADE = {"random": generators.random_dag, "gauss": generators.gaussian_elimination, "fft": generators.fft}
+_GENERATORS = {"random": generators.random_dag, "gauss": generators.gaussian_elimination, "fft": generators.fft}
 _OPTIONS = {
     "random": (
         Option("nodes", "number of nodes", int),
@@ -45,7 +45,7 @@ class ClusterOptions:
     latency_s: float | None = None  # of a transfer; 0 when omitted
 
     @property
-    def given(self) -> list[str]:
+    def stated(self) -> list[str]:
         """Names of what is said."""
         return [name for name, value in vars(self).items() if value is not None]
 
@@ -83,29 +83,29 @@ def read_instance(
     """
     cluster = cluster or ClusterOptions()
     name = text.partition(":")[0]
-    if name == CANONICAL or name in _MADE:
+    if name == CANONICAL or name in _GENERATORS:
         if edges is not None:
             raise ConfigError(f"edges of {name} are its own; expected none given (ccr is an option of it)")
         allowed = [] if name == CANONICAL else ["executors"]
-        if stray := [each for each in cluster.given if each not in allowed]:
+        if stray := [each for each in cluster.stated if each not in allowed]:
             raise ConfigError(f"{stray[0]} cannot be set for {name}, which has times of its own on every executor")
         if text == CANONICAL:
             return canonical()
-        options = (*_OPTIONS.get(name, ()), *(_COMMON if name in _MADE else ()))
-        given = read_options(split_options(text)[1], options, f"jobs {text!r}")
+        options = (*_OPTIONS.get(name, ()), *(_COMMON if name in _GENERATORS else ()))
+        options_read = read_options(split_options(text)[1], options, f"jobs {text!r}")
         if cluster.executors is not None:
-            given["executors"] = cluster.executors
-        return _MADE[name](seed=seed, **given)
+            options_read["executors"] = cluster.executors
+        return _GENERATORS[name](seed=seed, **options_read)
     spec = parse_jobs(text)
     if spec.path is not None and spec.path.suffix == ".json" and _is_instance(spec.path):
         if edges is not None:
             raise ConfigError(f"{spec.path} has sizes of edges; expected no others")
-        return load_instance(spec.path, cluster.make(seed) if cluster.given else None)
+        return load_instance(spec.path, cluster.make(seed) if cluster.stated else None)
     workload = spec.workload(seed)
     if edges is None:
         if any(silent_stages(profile) for profile in workload.profiles):
             raise ConfigError(f"jobs {text!r} have no sizes of edges; expected --edges ccr=NUMBER or --edges measured")
-        edges = OWN
+        edges = NATIVE
     return from_workload(workload, read_edges(edges), cluster.make(seed), seed)
 
 

@@ -30,7 +30,7 @@ _MEAN_SPEED = sum(PAPER_SPEEDS) / len(PAPER_SPEEDS)
 
 MEASURED = "measured"
 #: Sizes that the jobs themselves say (``data_mb`` of the workload formats).
-OWN = "own"
+NATIVE = "own"
 
 
 def read_edges(text: str) -> float | str:
@@ -41,11 +41,11 @@ def read_edges(text: str) -> float | str:
     Raises:
         ConfigError: The text is none of them, or the number is negative or infinite.
     """
-    if text in (MEASURED, OWN):
+    if text in (MEASURED, NATIVE):
         return text
     key, sign, value = text.partition("=")
     if key != "ccr" or not sign:
-        raise ConfigError(f"edges are {text!r}; expected {MEASURED}, {OWN} or ccr=NUMBER")
+        raise ConfigError(f"edges are {text!r}; expected {MEASURED}, {NATIVE} or ccr=NUMBER")
     return _checked_ccr(read_value(value, float, "edges: ccr"))
 
 
@@ -88,8 +88,8 @@ def from_workload(
     all_work = np.concatenate([works[job.profile] for job in workload.jobs])
     mean_data = 0.0
     drawn = not isinstance(edges, (str, Mapping))
-    if isinstance(edges, str) and edges not in (MEASURED, OWN):
-        raise ConfigError(f"edges are {edges!r}; expected a number, sizes, {MEASURED!r} or {OWN!r}")
+    if isinstance(edges, str) and edges not in (MEASURED, NATIVE):
+        raise ConfigError(f"edges are {edges!r}; expected a number, sizes, {MEASURED!r} or {NATIVE!r}")
     if drawn and _checked_ccr(edges) > 0.0:
         if not np.isfinite(cluster.mean_rate):
             raise ConfigError(f"ccr={edges:g} needs a finite transfer rate, the cluster's is infinite")
@@ -116,7 +116,7 @@ def _known_data(profile: JobProfile, edges: str | Mapping[str, np.ndarray]) -> S
     """Sizes of the edges of a profile, child by child; None where they are missing."""
     if edges == MEASURED:
         return measured_data(profile)
-    if edges != OWN:
+    if edges != NATIVE:
         return edges.get(profile.name)
     if missing := silent_stages(profile):
         raise WorkloadError(
@@ -157,11 +157,11 @@ def tpch_instance(
 
     Source: Section V-B.
     """
-    made = get_source(source)
+    origin = get_source(source)
     if interarrival_s is None:
-        workload = made.batch(n, seed, PAPER_SIZES)
+        workload = origin.batch(n, seed, PAPER_SIZES)
     else:
-        workload = made.poisson(n - 1, interarrival_s, seed, PAPER_SIZES, initial=1)
+        workload = origin.poisson(n - 1, interarrival_s, seed, PAPER_SIZES, initial=1)
     return from_workload(workload, edges, Cluster.drawn(executors, seed, rate=rate), seed)
 
 

@@ -28,10 +28,10 @@ def validate(instance: Instance, schedule: Schedule) -> None:
     Raises:
         InvalidScheduleError: A rule is broken; the message names the first breach and counts the others.
     """
-    found = list(violations(instance, schedule))
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise InvalidScheduleError(f"{found[0]}{more}")
+    faults = list(violations(instance, schedule))
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise InvalidScheduleError(f"{faults[0]}{more}")
 
 
 def violations(instance: Instance, schedule: Schedule) -> Iterator[str]:

@@ -22,9 +22,9 @@ Four bounds follow, and the largest counts:
   chain above it, is reached by serving stages by weight over work with preemption (Goemans 1997). So any mixtures give
   a bound on the sum over jobs; the best ones are sought by mirror ascent (the bound is concave in them). ``path`` and,
   for batches, more than ``work`` are special cases.
-- ``priced``: what every job costs at least when executor time has a price, see :mod:`.dual_bound`. It
-  alone knows that tasks take longer the more of them run at one time, that executors begin a stage with a slow task,
-  and that stages of a path share the time of their job.
+- ``dual`` (``priced_s`` in answers): what every job costs at least when executor time has a price, see
+  :mod:`.dual_bound`. It alone knows that tasks take longer the more of them run at one time, that executors begin a
+  stage with a slow task, and that stages of a path share the time of their job.
 
 Source: §7.4 and appendix H call bounds by total work or critical path too loose to say much; the combination is ours.
 """
@@ -46,7 +46,7 @@ from decima.workload.jobs import Workload
 ROUNDS = 300
 # Ascent along prices: rounds, and the most jobs for which it is tried without being asked for.
 PRICE_ROUNDS = 60
-PRICED_JOBS = 100
+DUAL_JOBS = 100
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class LowerBound:
     path_ms: float  # from critical paths alone
     work_ms: float  # from the total work alone
     combined_ms: float  # from both
-    priced_ms: float  # from prices of executor time; 0 if none were tried
+    dual_ms: float  # from prices of executor time; 0 if none were tried
     job_path_ms: np.ndarray = field(repr=False)  # float64 [jobs], the path bound of each job's JCT
     durations: str  # ``"mean"`` or ``"sampled"``: which shortest durations were used
 
     @property
     def avg_jct_ms(self) -> float:
         """The largest of the bounds."""
-        return max(self.path_ms, self.work_ms, self.combined_ms, self.priced_ms)
+        return max(self.path_ms, self.work_ms, self.combined_ms, self.dual_ms)
 
     @property
     def avg_jct_s(self) -> float:
@@ -77,7 +77,7 @@ class LowerBound:
             "path_s": self.path_ms / 1000.0,
             "work_s": self.work_ms / 1000.0,
             "combined_s": self.combined_ms / 1000.0,
-            "priced_s": self.priced_ms / 1000.0,
+            "priced_s": self.dual_ms / 1000.0,
         }
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ def lower_bound(
         settings: The cluster; ``durations`` decides between the bound for mean durations and the looser one that holds
             for every draw of sampled ones.
         rounds: Effort spent on the combined bound; any number is valid, more is tighter.
-        price_rounds: The same for the bound with prices; 0 for none, which is the default above ``PRICED_JOBS`` jobs.
+        price_rounds: The same for the bound with prices; 0 for none, which is the default above ``DUAL_JOBS`` jobs.
 
     Raises:
         ConfigError: Runs would be cut by a time limit, so that the average is not over all jobs.
@@ -112,9 +112,9 @@ def lower_bound(
     work = shortest_remaining_work(pieces.arrival_ms, pieces.job_work_ms / settings.executors)[0] / jobs
     combined = pieces.best_combination(rounds) / jobs
     if price_rounds is None:
-        price_rounds = PRICE_ROUNDS if jobs <= PRICED_JOBS else 0
-    priced = PricedBound(pieces).improve(price_rounds) * 1000.0 / jobs if price_rounds else 0.0
-    return LowerBound(float(path.mean()), work, combined, priced, path, settings.durations)
+        price_rounds = PRICE_ROUNDS if jobs <= DUAL_JOBS else 0
+    dual = PricedBound(pieces).improve(price_rounds) * 1000.0 / jobs if price_rounds else 0.0
+    return LowerBound(float(path.mean()), work, combined, dual, path, settings.durations)
 
 
 def shortest_remaining_work(arrival_ms: np.ndarray, size_ms: np.ndarray) -> tuple[float, list[int]]:

@@ -20,7 +20,7 @@ optimum for small cases.
 from math import log
 
 from decima.core.decision import CompiledDecision, Parameter, places
-from decima.core.heap import event_kind, event_subject
+from decima.core.heap import event_code, event_subject
 from decima.core.jit import njit
 from decima.systems.spark.decision import DELAY, STAGE
 from decima.systems.spark.fields import NONE, TASK, state_at
@@ -77,7 +77,7 @@ def idle_score(state, stage):
     for position in range(state.heap_size):
         event = state.heap_event[position]
         executor = event_subject(event)
-        runs = event_kind(event) == TASK
+        runs = event_code(event) == TASK
         other = state.executor_stage[executor] if runs else state.executor_destination[executor]
         if other == NONE:
             continue

@@ -57,17 +57,17 @@ class Entry(SchedulerEntry):
         """Make the scheduler; without a preset, its form follows from the jobs of a run."""
         if not self.presets:
             return self.factory(**values)
-        given = dict(values)
-        preset = given.pop(PRESET, None)
+        changed = dict(values)
+        preset = changed.pop(PRESET, None)
         if preset is not None:
             if preset not in self.presets:
                 known = f"{hint(preset, self.presets)}; it has: {', '.join(self.presets)}"
                 raise ConfigError(f"scheduler {self.name} has no preset {preset!r}{known}")
-            return self.factory(**(self.presets[preset].values | given))
-        batch, stream = (self.presets[kind].values | given for kind in (BATCH, STREAM))
+            return self.factory(**(self.presets[preset].values | changed))
+        batch, stream = (self.presets[arrivals].values | changed for arrivals in (BATCH, STREAM))
         if batch == stream:
             return self.factory(**batch)
-        return ByArrivals(self.name, self.factory(**batch), self.factory(**stream), given)
+        return ByArrivals(self.name, self.factory(**batch), self.factory(**stream), changed)
 
 
 # Schedulers of other packages are imported when they are asked for. Results of heuristics do not depend on these

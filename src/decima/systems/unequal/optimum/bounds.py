@@ -97,9 +97,9 @@ def earliest_start(order, start, other, sent, least, first):
     for node in order:
         edges = np.arange(start[node], start[node + 1])
         there = np.empty(len(edges))
-        for place in range(len(edges)):
-            above = other[edges[place]]
-            there[place] = earliest[above] + least[above] + sent[edges[place]]
+        for position in range(len(edges)):
+            above = other[edges[position]]
+            there[position] = earliest[above] + least[above] + sent[edges[position]]
         by_time = np.argsort(-there, kind="mergesort")
         best = first[node]
         if len(edges) > 0:
@@ -109,8 +109,8 @@ def earliest_start(order, start, other, sent, least, first):
                 ready = first[node]
                 if count < len(edges):
                     ready = max(ready, there[by_time[count]])
-                for place in range(count):
-                    here[place] = other[edges[by_time[place]]]
+                for position in range(count):
+                    here[position] = other[edges[by_time[position]]]
                 ready = max(ready, _one_after_the_other(here, count, earliest, least))
                 best = min(best, ready)
         earliest[node] = best
@@ -120,14 +120,14 @@ def earliest_start(order, start, other, sent, least, first):
 @njit
 def _one_after_the_other(nodes, count, earliest, least):
     """End of nodes executed sequentially by one executor, ordered and delayed by their earliest starts."""
-    for place in range(1, count):
-        node = nodes[place]
-        hole = place
+    for position in range(1, count):
+        node = nodes[position]
+        hole = position
         while hole > 0 and earliest[nodes[hole - 1]] > earliest[node]:
             nodes[hole] = nodes[hole - 1]
             hole -= 1
         nodes[hole] = node
     time = 0.0
-    for place in range(count):
-        time = max(time, earliest[nodes[place]]) + least[nodes[place]]
+    for position in range(count):
+        time = max(time, earliest[nodes[position]]) + least[nodes[position]]
     return time

@@ -25,7 +25,7 @@ from decima.systems.unequal.workload import Instance
 
 #: A schedule counts as the shortest when none is shorter by this share of its length.
 TOLERANCE = 1e-6
-_LOOK_S = 0.1  # between two looks at the clock
+_CHECK_S = 0.1  # between two looks at the clock
 
 
 class SolverError(DecimaError, RuntimeError):
@@ -83,9 +83,9 @@ def solve(
             for (node, executor), present in program.present.items()
             if solver.value(present)
         ]
-    place = np.argsort(instance.order)
+    position = np.argsort(instance.order)
     rows = sorted(  # what takes no time comes before what begins with it, parents before children
-        (start, start + problem["times"][node][executor], int(place[node]), node, executor)
+        (start, start + problem["times"][node][executor], int(position[node]), node, executor)
         for node, executor, start in copies
     )
     bound_s = max(0.0, solver.best_objective_bound * unit)
@@ -144,18 +144,18 @@ def _shortest_below(instance: Instance, least: np.ndarray) -> np.ndarray:
 
 @cache
 def _cp_model() -> Any:
-    """Module of OR-Tools, loaded so that its libraries use their own symbols.
+    """Module of OR-Tools, whose libraries do not share symbols with others.
 
     TensorFlow has others of the same names. Where they were mixed up, whichever of the two came second crashed.
     """
-    own = getattr(os, "RTLD_DEEPBIND", 0)  # Linux; elsewhere symbols are not mixed up
-    flags = sys.getdlopenflags() if own else 0
-    if own:
-        sys.setdlopenflags(flags | own)
+    deep = getattr(os, "RTLD_DEEPBIND", 0)  # Linux; elsewhere symbols are not mixed up
+    flags = sys.getdlopenflags() if deep else 0
+    if deep:
+        sys.setdlopenflags(flags | deep)
     try:
         from ortools.sat.python import cp_model
     finally:
-        if own:
+        if deep:
             sys.setdlopenflags(flags)
     return cp_model
 
@@ -165,10 +165,10 @@ def _run(solver: Any, model: Any, tick: Callable[[], object]) -> Any:
     with ThreadPoolExecutor(1, thread_name_prefix="decima-cp-sat") as pool:
         status = pool.submit(solver.solve, model)
         try:
-            while not wait([status], _LOOK_S).done:
+            while not wait([status], _CHECK_S).done:
                 tick()
         except BaseException:
-            while not wait([status], _LOOK_S).done:
+            while not wait([status], _CHECK_S).done:
                 solver.stop_search()
             raise
         return status.result()

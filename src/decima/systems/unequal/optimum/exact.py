@@ -106,10 +106,10 @@ def _start(instance: Instance, duplicate: bool) -> Schedule:
         for slots in SLOTS
     ]
     for name in list_schedulers(bare=True):
-        made = make_scheduler(name)
-        if duplicate or not made.rules.duplicate:
-            schedules.append(made.schedule(instance))
-        elif "duplicate" in made.entry.open:
+        heuristic = make_scheduler(name)
+        if duplicate or not heuristic.rules.duplicate:
+            schedules.append(heuristic.schedule(instance))
+        elif "duplicate" in heuristic.entry.open:
             schedules.append(make_scheduler(name, duplicate=False).schedule(instance))
     return min(schedules, key=lambda schedule: schedule.makespan_s)
 

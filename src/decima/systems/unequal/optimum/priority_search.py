@@ -21,7 +21,7 @@ _SPREADS = (0.02, 0.1, 0.4)  # standard deviation of what a logarithm changes by
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The best schedule of a search."""
 
     schedule: Schedule
@@ -33,7 +33,7 @@ class Found:
 
 def search(
     instance: Instance, budget: int = 4000, seed: int = 0, *, rules: Rules | None = None, progress: str | None = None
-) -> Found:
+) -> SearchResult:
     """Search priorities with a short schedule by randomly changing the best known ones.
 
     Begins with upward ranks whose transfers count fully, in part or not at all. A try multiplies the priorities of some
@@ -72,7 +72,7 @@ def search(
     planner.run(priority)
     settings = {"budget": budget, "seed": seed}
     schedule = replace(planner.schedule(), scheduler="search", settings=settings)
-    return Found(schedule, priority, makespan_s, start_s, tries)
+    return SearchResult(schedule, priority, makespan_s, start_s, tries)
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,9 @@ class NodeBatch:
         episode = np.searchsorted(self._first, decisions, side="right") - 1
         cuts = np.flatnonzero(np.diff(episode)) + 1
         parts, offsets = [], np.zeros(4, dtype=np.int64)
-        for own, steps in zip(np.split(episode, cuts), np.split(decisions, cuts), strict=True):
-            seen, record = self._seen[own[0]], self._records[own[0]]
-            part = _graphs(seen, record, np.asarray(steps, dtype=np.int64) - self._first[own[0]])
+        for mine, steps in zip(np.split(episode, cuts), np.split(decisions, cuts), strict=True):
+            seen, record = self._seen[mine[0]], self._records[mine[0]]
+            part = _graphs(seen, record, np.asarray(steps, dtype=np.int64) - self._first[mine[0]])
             nodes, graphs, candidates = len(part["x"]), int(part["graphs"]), len(part["candidate_node"])
             for names, offset in (
                 (("edge_child", "edge_parent", "candidate_node"), offsets[0]),
@@ -85,9 +85,9 @@ class NodeBatch:
                     part[name] = part[name] + offset
             offsets += nodes, graphs, candidates, len(steps)
             parts.append(part)
-        made = {name: np.concatenate([part[name] for part in parts]) for name in TENSORS if name != "graphs"}
-        made["graphs"] = offsets[1]
-        return {name: np.asarray(made[name], dtype=dtype) for name, (dtype, _) in TENSORS.items()}
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in TENSORS if name != "graphs"}
+        joined["graphs"] = offsets[1]
+        return {name: np.asarray(joined[name], dtype=dtype) for name, (dtype, _) in TENSORS.items()}
 
 
 def _graphs(seen: SeenInstance, record: NodeRecord, steps: np.ndarray) -> dict[str, np.ndarray]:
@@ -111,8 +111,8 @@ def _graphs(seen: SeenInstance, record: NodeRecord, steps: np.ndarray) -> dict[s
 def _empty(sizes: np.ndarray, features: int, decisions: int) -> list[np.ndarray]:
     nodes, edges, _, pairs, candidates = sizes.tolist()
     lengths = (nodes, edges, edges, pairs, pairs, candidates, candidates, candidates, decisions)
-    made = [np.zeros((nodes, features), np.float32), np.zeros(nodes, np.float32)]
-    return made + [np.zeros(length, np.int64) for length in lengths]
+    arrays = [np.zeros((nodes, features), np.float32), np.zeros(nodes, np.float32)]
+    return arrays + [np.zeros(length, np.int64) for length in lengths]
 
 
 @cached(njit(cache=True, nogil=True))

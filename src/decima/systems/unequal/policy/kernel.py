@@ -80,8 +80,8 @@ def _begin(state, policy):
         if policy.layout[H * NET_SIZE] > 0:
             _run(policy, H, 0, policy.outgoing, 0, 1, state.nodes, policy.edges, 0, width)
         else:
-            for place in range(state.nodes * width):
-                policy.edges[place] = np.float32(0.0)
+            for offset in range(state.nodes * width):
+                policy.edges[offset] = np.float32(0.0)
 
 
 @njit
@@ -104,8 +104,8 @@ def _messages(state, policy, nodes, first, source):
 def _embed_upwards(state, policy, job, first):
     """Embeddings with messages that go all the way up: children first, node by node."""
     width = policy.embedding
-    for place in range(first, policy.first_node[job + 1]):
-        node = policy.upwards[place]
+    for offset in range(first, policy.first_node[job + 1]):
+        node = policy.upwards[offset]
         row = (node - first) * width
         for k in range(width):
             policy.sums[row + k] = np.float32(0.0)
@@ -145,11 +145,11 @@ def _embed(state, policy, job):
     entry = Q * NET_SIZE + HEAD
     kernel = policy.layout[entry]
     q_width = policy.first_width
-    place = first * q_width
+    offset = first * q_width
     if not policy.graph:
         call_dense(
             policy.dense, policy.x, first * features, features, nodes, features, policy.weights, kernel,
-            policy.weights, -1, 0, policy.first, place, q_width, q_width, 0,
+            policy.weights, -1, 0, policy.first, offset, q_width, q_width, 0,
         )  # fmt: skip
         return
     _run(policy, INPUT, 0, policy.x, first * features, features, nodes, policy.base, 0, width)
@@ -195,7 +195,7 @@ def _embed(state, policy, job):
     )  # fmt: skip
     call_dense(
         policy.dense, policy.rows, 0, both, nodes, both, policy.weights, kernel,
-        policy.shared, 0, 0, policy.first, place, q_width, q_width, 0,
+        policy.shared, 0, 0, policy.first, offset, q_width, q_width, 0,
     )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def _bring_up_to_date(state, policy):
 
 
 @njit
-def _summarise_executors(state, policy, place):
+def _summarise_executors(state, policy, offset):
     """Write the executor summary behind z, and note it."""
     free = 0.0
     waiting = 0.0
@@ -254,12 +254,12 @@ def _summarise_executors(state, policy, place):
             free += 1.0
             speed += state.speeds[executor]
     unit = policy.unit[policy.active_jobs[policy.active - 1]]
-    policy.z[place] = free / state.executors
-    policy.z[place + 1] = waiting / state.executors / unit * SCALE
-    policy.z[place + 2] = least / unit * SCALE
-    policy.z[place + 3] = (speed / free) / (all_speed / state.executors) if free > 0.0 else 0.0
+    policy.z[offset] = free / state.executors
+    policy.z[offset + 1] = waiting / state.executors / unit * SCALE
+    policy.z[offset + 2] = least / unit * SCALE
+    policy.z[offset + 3] = (speed / free) / (all_speed / state.executors) if free > 0.0 else 0.0
     for k in range(CONTEXT):
-        policy.summary[policy.decisions * CONTEXT + k] = policy.z[place + k]
+        policy.summary[policy.decisions * CONTEXT + k] = policy.z[offset + k]
 
 
 @njit
@@ -280,9 +280,9 @@ def _score(state, policy):
         for k in range(q_width):
             policy.shared[k] = policy.weights[policy.layout[entry + 1] + k]
     for row in range(state.size):
-        place = state.pool[row] * q_width
+        offset = state.pool[row] * q_width
         for k in range(q_width):
-            value = policy.first[place + k] + policy.shared[k]
+            value = policy.first[offset + k] + policy.shared[k]
             policy.inside[row * q_width + k] = value if value > 0.0 else value * _LEAK
     _run(policy, Q, 1, policy.inside, 0, q_width, state.size, policy.score, 0, 1)
 

@@ -157,17 +157,17 @@ class NodeCritic(AdamWeights):
         """Values of recorded choices, mean values, and the slower copy's; see the protocol ``Critic``."""
         trace(self._values)
         parts = [self._values(batch.tensors(part)).numpy() for part in _chunks(decisions)]
-        found = np.concatenate(parts, axis=1).astype(np.float64)
-        if not np.isfinite(found).all():
+        sums = np.concatenate(parts, axis=1).astype(np.float64)
+        if not np.isfinite(sums).all():
             raise TrainingError(f"the values of {len(decisions)} decisions are not finite")
-        return found[0], found[1], found[2]
+        return sums[0], sums[1], sums[2]
 
     def gradient(self, batch: NodeBatch, decisions: np.ndarray, targets: np.ndarray) -> Gradient:
         """Gradient of the summed squared distance from targets."""
         trace(self._slope)
         total, loss = np.zeros(len(self._flat), np.float32), 0.0
-        for part, own in zip(_chunks(decisions), _chunks(targets), strict=True):
-            values, sum_of_squares = self._slope(batch.tensors(part), own.astype(np.float32))
+        for part, target in zip(_chunks(decisions), _chunks(targets), strict=True):
+            values, sum_of_squares = self._slope(batch.tensors(part), target.astype(np.float32))
             total += values.numpy()
             loss += float(sum_of_squares)
         if not (np.isfinite(total).all() and np.isfinite(loss)):

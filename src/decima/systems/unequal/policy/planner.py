@@ -94,7 +94,7 @@ class PolicyPlanner:
         )
         position = np.empty(nodes, dtype=np.int64)
         position[instance.order] = np.arange(nodes)
-        given = {
+        inputs = {
             "layout": architecture.layout(),
             "columns": architecture.changing_columns(),
             "static": static.reshape(-1),
@@ -103,7 +103,7 @@ class PolicyPlanner:
             "first_node": instance.first_node,
             "upwards": np.lexsort((-position, instance.job_of_node)),
         }
-        for name, array in given.items():
+        for name, array in inputs.items():
             record.bind(name, np.ascontiguousarray(array), copy=False)
         record.x[:] = static.reshape(-1)
         self.planner.record.configure(chooser=choose.address, policy=record.address)

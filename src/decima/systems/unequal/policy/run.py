@@ -92,13 +92,13 @@ class NodeAgent(RolloutAgent):
 
     def episodes(self, records: Sequence[NodeEpisode]) -> list[Episode]:
         """Episodes whose times count decisions."""
-        made = []
+        played = []
         for each in records:
             length = each.record.length_s / self._seen[each.sequence][1]
             steps = np.arange(len(length) - 1, dtype=np.float64)
             summary = np.stack([length[:-1], length[:-1] ** 2], axis=1)
-            made.append(Episode(steps, float(len(steps)), -np.diff(length), summary))
-        return made
+            played.append(Episode(steps, float(len(steps)), -np.diff(length), summary))
+        return played
 
     def batch(self, records: Sequence[NodeEpisode]) -> NodeBatch:
         """The records with what was seen of their instances."""
@@ -151,8 +151,8 @@ class NodeValidation:
                 priority = TEACHERS.find(name)
                 lengths = []
                 for planner in self._planners:
-                    own = Planner(planner.instance, self._task.rules)
-                    lengths.append(own.run(priority(planner.instance, self._task.rules)))
+                    another = Planner(planner.instance, self._task.rules)
+                    lengths.append(another.run(priority(planner.instance, self._task.rules)))
                 self._references[name] = float(np.mean(np.array(lengths) / self._bounds))
         return self._references
 

@@ -144,11 +144,11 @@ class NodeTask:
         """The same instances at every validation."""
         rng = np.random.default_rng([VALIDATION_SEED, 3])
         places = [(rng.permutation(count) + 0.5) / count for _ in range(4)]
-        return [self._sequence(VALIDATION_SEED + k, [place[k] for place in places]) for k in range(count)]
+        return [self._sequence(VALIDATION_SEED + k, [fraction[k] for fraction in places]) for k in range(count)]
 
     def _sequence(self, seed: int, places) -> NodeSequence:
-        def whole(pair, place):
-            return min(pair[1], pair[0] + int(place * (pair[1] - pair[0] + 1)))
+        def whole(pair, fraction):
+            return min(pair[1], pair[0] + int(fraction * (pair[1] - pair[0] + 1)))
 
         low, high = np.log(self.ccr)
         gap = self.interarrival_s[0] + places[3] * (self.interarrival_s[1] - self.interarrival_s[0])

@@ -24,13 +24,13 @@ def tds(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
     Differs: the paper has as many equal machines as paths. Times are means here; where paths are more than executors,
     the heaviest go first to where they end first, and share what is there already.
     """
-    found = times(instance)
-    nodes_of = merged(instance, clusters(instance, found, duplicate=True))
+    node_times = times(instance)
+    nodes_of = merged(instance, clusters(instance, node_times, duplicate=True))
     # One order for all executors, in which parents go first: nothing waits in a circle.
-    place = np.empty(len(instance), dtype=np.int64)
-    place[instance.order] = np.arange(len(instance))
+    position = np.empty(len(instance), dtype=np.int64)
+    position[instance.order] = np.arange(len(instance))
     copies = [
-        (found.earliest_s[node], place[node], node, executor)
+        (node_times.earliest_s[node], position[node], node, executor)
         for executor, nodes in enumerate(nodes_of)
         for node in nodes
     ]

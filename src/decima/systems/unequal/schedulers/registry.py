@@ -50,7 +50,7 @@ class Entry(SchedulerEntry):
             ConfigError: A value is unknown, fixed for this scheduler, or out of range.
         """
         parameters = {each.name: each for each in self.parameters}
-        own: dict[str, Any] = {each.name: each.default for each in (*self.parameters, *self.options)}
+        settled: dict[str, Any] = {each.name: each.default for each in (*self.parameters, *self.options)}
         rules: dict[str, Any] = {}
         for key, value in values.items():
             where = f"scheduler {self.name}: {key}"
@@ -58,17 +58,17 @@ class Entry(SchedulerEntry):
                 low, high = parameters[key].low, parameters[key].high
                 if not low <= value <= high:
                     raise ConfigError(f"{where} is {value:g}; expected {low:g} to {high:g}")
-                own[key] = float(value)
-            elif key in own:
-                own[key] = str(value)
+                settled[key] = float(value)
+            elif key in settled:
+                settled[key] = str(value)
             elif key in self.open:
                 rules[key] = value
             elif value != getattr(self.rules, key, None):
                 raise ConfigError(f"{where} cannot be set to {value!r}; it has: {', '.join(self.keys) or 'none'}")
-        self.require(name for name, value in own.items() if value is not None)
+        self.require(name for name, value in settled.items() if value is not None)
         if rules.get("decision") == "idle" and "slots" not in rules and "slots" in self.open:
             rules["slots"] = "append"  # insertion by default means where it means something
-        return PlanScheduler(self, replace(self.rules, **rules), own)
+        return PlanScheduler(self, replace(self.rules, **rules), settled)
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ class PlanScheduler:
         Raises:
             ConfigError: The seed is out of range.
         """
-        made = self._made(instance, seed)
-        if isinstance(made, ListRule):
-            made = made.schedule()
+        plan = self._plan(instance, seed)
+        if isinstance(plan, ListRule):
+            plan = plan.schedule()
         if self.rules.drop_unread:
-            made = drop_unread(made)
+            plan = drop_unread(plan)
         settings = asdict(self.rules) | dict(self.values)
-        return replace(made, scheduler=self.name, settings=settings)
+        return replace(plan, scheduler=self.name, settings=settings)
 
     def list_rule(self, instance: Instance, seed: int = 0) -> ListRule:
         """The rule by which it takes one node after the other.
@@ -124,16 +124,16 @@ class PlanScheduler:
         Raises:
             ConfigError: The seed is out of range, or it needs the whole instance before it places anything.
         """
-        made = self._made(instance, seed)
-        if not isinstance(made, ListRule):
+        plan = self._plan(instance, seed)
+        if not isinstance(plan, ListRule):
             raise ConfigError(f"scheduler {self.name!r} plans whole instances; expected one that takes node after node")
         if self.rules.drop_unread:
             raise ConfigError(
                 f"scheduler {self.name!r} drops copies from whole plans; expected one that takes node after node"
             )
-        return made
+        return plan
 
-    def _made(self, instance: Instance, seed: int) -> Schedule | ListRule:
+    def _plan(self, instance: Instance, seed: int) -> Schedule | ListRule:
         check_whole("seed", seed, least=0)
         return self.entry.factory(instance, self.rules, np.random.default_rng(seed), **self.values)
 
@@ -217,8 +217,8 @@ def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanSched
         _refuse(entry, unknown[0], f"scheduler {scheduler!r}")
     values |= settings
     text = scheduler if not settings else f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())
-    made = entry.make(values)
-    return replace(made, text=text) if isinstance(made, PlanScheduler) else make_scheduler(made)
+    scheduler = entry.make(values)
+    return replace(scheduler, text=text) if isinstance(scheduler, PlanScheduler) else make_scheduler(scheduler)
 
 
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
