@@ -118,7 +118,7 @@ def _scored(address):
             if not state.stage_in_frontier[stage]:
                 continue
             _fill_stage(state, row, stage)
-            row.most = _UNLIMITED
+            row.answer, row.most = math.nan, _UNLIMITED  # which stay where the rule raises
             call_decide(function, row)
             if not (abs(row.answer) < 1e300 and abs(row.most) < 1e300):
                 row.failed = 1.0
