@@ -74,6 +74,8 @@ def _check(document: Any) -> None:
     if stray := [name for name in (*document["tasks"], *document["not_run"]) if name not in known]:
         raise ValueError(f"there is no task {stray[0]!r:.60}")
     for name, task in known.items():
+        if task.added and name not in document["tasks"]:
+            document["not_run"].setdefault(name, "the result is older than the task")
         if (name in document["tasks"]) == (name in document["not_run"]):
             raise ValueError(f"task {name} is not either run or said not to be run")
         if name in document["tasks"]:

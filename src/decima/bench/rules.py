@@ -118,7 +118,7 @@ def _scored(address):
             if not state.stage_in_frontier[stage]:
                 continue
             _fill_stage(state, row, stage)
-            row.most = _UNLIMITED
+            row.answer, row.most = math.nan, _UNLIMITED  # which stay where the rule raises
             call_decide(function, row)
             if not (abs(row.answer) < 1e300 and abs(row.most) < 1e300):
                 row.failed = 1.0
@@ -182,11 +182,11 @@ class Rule(CompiledScheduler):
 
 
 def _compile(function: FunctionType, arguments: tuple[str, ...], pair: bool) -> Any:
-    """Compiled function of the address of a row."""
+    """Compiled function of the address of a row, with the rule inside."""
     values = ", ".join(f"row.{name}" for name in arguments)
     source = f"def call(address):\n    row = row_at(address)\n    answer = rule({values})\n"
     source += "    row.answer, row.most = answer\n" if pair else "    row.answer = answer\n"
-    names = {"row_at": _row_at, "rule": njit(function)}
+    names = {"row_at": _row_at, "rule": njit(function, inline="always")}  # one compilation instead of two
     exec(source, names)
     return cfunc(types.void(types.int64))(names["call"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections.abc import Iterable, Iterator
 from multiprocessing.connection import Connection
@@ -81,6 +82,7 @@ def _serve(link: Connection, name: str, use: str) -> None:
     tuned = np.array([score(task, rule, *each).value for each in jobs])
     score(task, Rule(_first_come, False), *jobs[0])
     watch = confine()  # when all is compiled that rules share
+    gc.freeze()  # which no collection has to visit again
 
     def answer(what: str, content: Any) -> Any:
         return None if what == "load" else _line(task, jobs, tuned, Path(content))

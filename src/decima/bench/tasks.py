@@ -52,6 +52,9 @@ class Task:
     policies: tuple[str, ...]  # stored policies of the task
     choices: tuple[str, ...] = ()  # rules to choose from, where none has parameters
     data: str = ""  # source of jobs that has to be fetched; empty where everything is in the package
+    data_sha256: str = ""  # of that data, where its digest cannot be had without it
+    learning_jobs: tuple[str, ...] = ()  # variants for training and validation; empty: those of tests
+    added: bool = False  # after the first results: files without the task stay valid
     durations_hidden: bool = False  # schedulers are shown the same duration for all tasks
 
     @property
@@ -76,7 +79,9 @@ class Task:
         keys = ("system", "jobs", "options", "metric", *SEEDS, "limit_s", "durations_hidden")
         content = {key: getattr(self, key) for key in keys}
         sources = ["embedded" if self.system == "unequal" else text for text in self.jobs]
-        if self.system != "cloud":
+        if self.data_sha256:
+            content |= {"sources": [self.data_sha256], "learning_jobs": self.learning_jobs}
+        elif self.system != "cloud":
             specs = [parse_jobs(text) for text in sources]
             content["sources"] = [spec.source.digest(**_without_sizes(spec.options)) for spec in specs]
         text = json.dumps([SUITE, self.name, content], sort_keys=True)
@@ -95,7 +100,8 @@ class Task:
 
     def instances(self, use: str = "test", *, quick: bool = False) -> list[Instance]:
         """Runs of the task, variant by variant."""
-        return [Instance(variant, seed) for variant in self.jobs for seed in self.seeds(use, quick=quick)]
+        variants = self.jobs if use == "test" else self.learning_jobs or self.jobs
+        return [Instance(variant, seed) for variant in variants for seed in self.seeds(use, quick=quick)]
 
     def workload(self, instance: Instance) -> SystemWorkload:
         """Jobs of an instance.
@@ -146,7 +152,7 @@ def tasks() -> dict[str, Task]:
 
 
 def _read(name: str, values: dict[str, Any]) -> Task:
-    values |= {key: tuple(values.get(key, ())) for key in ("jobs", "policies", "choices", *SEEDS)}
+    values |= {key: tuple(values.get(key, ())) for key in ("jobs", "learning_jobs", "policies", "choices", *SEEDS)}
     return Task(name, options=values.pop("settings"), metric=values.pop("objective"), **values)
 
 

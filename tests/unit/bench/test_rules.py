@@ -26,8 +26,23 @@ SHARE = 2.0
 def rule(job_remaining_s, stage_runnable, work_s, executors):
     return math.log(1.0 + job_remaining_s) - stage_runnable, SHARE * executors * job_remaining_s / work_s
 """
+SEVERAL = """def rule(jobs, stage_tasks):
+    {}
+    if jobs > 2.0:
+        jobs += 1.0
+        return stage_tasks, jobs
+    return 1, 2
+"""
 FAILING = {
     "nan.py": ("def rule(jobs):\n    return math.nan\n", "the rule answered what is no finite number"),
+    "divides.py": (
+        "def rule(jobs):\n    return 1.0 / (jobs - 20.0)\n",
+        "the rule answered what is no finite number",
+    ),
+    "nothing.py": (
+        "def rule(jobs):\n    if jobs > 30.0:\n        return jobs\n",
+        "the rule answered what is no finite number",
+    ),
     "raises.py": ("def rule(jobs):\n    return {}[f'{jobs}']\n", "the rule raised KeyError: "),
     "opens.py": ("def rule(jobs):\n    return open('x')\n", "raised NameError: name 'open' is not defined"),
     "imports.py": (
@@ -58,6 +73,16 @@ def test_a_rule_decides_as_the_scheduler_that_says_the_same(tmp_path):
     for instance in TASK.instances("validation"):
         one, other, python = (score(TASK, each, instance) for each in (compiled, interpreted, Shortest()))
         assert one.value == other.value == python.value
+
+
+def test_a_rule_with_several_returns_is_compiled_alike(tmp_path):
+    compiled, interpreted = (
+        read_rule(written(tmp_path, name, SEVERAL.format(line)))
+        for name, line in (("a.py", ""), ("b.py", "f'{jobs!r}'"))
+    )
+    assert (compiled.compiled, interpreted.compiled) == (True, False)
+    instance = TASK.instances("validation")[0]
+    assert score(TASK, compiled, instance).value == score(TASK, interpreted, instance).value
 
 
 def test_limits_share_the_executors(tmp_path):

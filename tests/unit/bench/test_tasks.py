@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from decima.bench import references
+from decima.bench.entries import opened
+from decima.bench.run import run, score
 from decima.bench.tasks import SEEDS, document, task_named, tasks
 from decima.core.errors import ConfigError
 from decima.core.system import get_system
-from decima.workload.sources import TRAINING_SEED
+from decima.workload.alibaba import hour
+from decima.workload.sources import TRAINING_SEED, get_source
+
+needs_trace = pytest.mark.skipif(not hour.hour_available(), reason="the hour of the trace is not fetched")
 
 # A change of a task makes results of earlier versions incomparable: it belongs into a suite of another name.
 HASHES = {
@@ -20,6 +25,8 @@ HASHES = {
     "embedded-p95": "1c53d455220f32bd",
     "embedded-classes": "571095d4bd97b0bd",
     "idle-slots": "7fdb443fc6bb5131",
+    "spark-logs": "6b15fbfafa5d5af1",
+    "alibaba": "6647492b2bb46355",
     "unequal": "0f38738a152f45fa",
     "placement": "cc987d2e3b12bea8",
 }
@@ -29,9 +36,42 @@ def test_hashes_are_pinned():
     assert {name: task.digest[:16] for name, task in tasks().items()} == HASHES
 
 
-def test_there_are_ten_to_twelve_and_seven_need_no_download():
-    assert 10 <= len(tasks()) <= 12
-    assert sum(not task.data for task in tasks().values()) >= 7
+def test_eight_need_no_download():
+    assert sum(not task.data for task in tasks().values()) == 8
+
+
+def test_hash_needs_no_data_and_a_task_without_is_not_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("DECIMA_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("DECIMA_DATA_MIRROR", raising=False)
+    monkeypatch.setattr(hour, "_package_file", lambda name: None)
+    task = task_named("alibaba")
+    assert task.digest[:16] == HASHES["alibaba"]
+    with opened("fair") as entry:
+        document = run(entry, [task], quick=True)
+    assert "'decima data fetch alibaba' fetches it" in document["not_run"]["alibaba"]
+    assert document["tasks"] == {}
+
+
+@needs_trace
+def test_data_of_the_trace_is_what_its_hash_names():
+    assert get_source("alibaba").digest() == task_named("alibaba").data_sha256
+
+
+@needs_trace
+def test_trace_learns_on_the_half_hour_before_the_tests():
+    task = task_named("alibaba")
+    names = {use: {job.profile.name for each in task.workloads(use) for job in each.jobs} for use in SEEDS}
+    assert not names["test"] & (names["training"] | names["validation"])
+
+
+@pytest.mark.parametrize("name", ["spark-logs", pytest.param("alibaba", marks=needs_trace)])
+def test_a_rule_stays_above_the_bound(name):
+    task = task_named(name)
+    instance = task.instances()[0]
+    row = score(task, task.runs_on.make_scheduler(references.tuned_rule(task)), instance)
+    assert row.failure == ""
+    assert row.value > references.reference_scores(task, "bound")[0]
+    assert row.value < score(task, task.runs_on.make_scheduler("fifo"), instance).value
 
 
 @pytest.mark.parametrize("name", document()["tasks"])
@@ -60,7 +100,7 @@ def test_references_are_of_every_instance():
             assert best is None or bound <= best * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("name", ["embedded-p95", "unequal", "placement"])
+@pytest.mark.parametrize("name", ["embedded-p95", "spark-logs", "unequal", "placement"])
 def test_bounds_are_those_of_the_file(name):
     task = task_named(name)
     computed = references.bound(task, task.instances()[-1])

@@ -30,7 +30,7 @@ def test_result_is_complete_and_says_what_was_not_run(folder):
     assert document["not_run"]["placement"] == "the entry is for system spark"
     assert document["not_run"]["unequal"] == "not asked for"
     assert document["times"]["cpu"]
-    assert "quick run, 1 tasks, 4 instances, 0 failed, 10 tasks not run" in succeed(
+    assert "quick run, 1 tasks, 4 instances, 0 failed, 12 tasks not run" in succeed(
         "bench", "check", folder / "fair.json"
     )
 
@@ -66,6 +66,16 @@ def test_failures_have_no_score(folder, tmp_path):
     page = run("bench", "report", tmp_path).stdout
     assert "| fair | heuristic | - | - | - |" in page
     assert "| 1 of 4 |" in page
+
+
+def test_result_older_than_a_task_stays_valid(folder, tmp_path):
+    document = json.loads((folder / "fair.json").read_text())
+    for name in ("spark-logs", "alibaba"):
+        del document["not_run"][name]
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(document))
+    assert read_result(file)["not_run"]["alibaba"] == "the result is older than the task"
+    assert "12 tasks not run" in succeed("bench", "check", file)
 
 
 DAMAGE = {
@@ -105,4 +115,4 @@ def test_bad_input_is_one_sentence(folder, tmp_path):
 
 
 def test_list_has_all_tasks():
-    assert succeed("bench", "list") == "11 tasks of bench-1"
+    assert succeed("bench", "list") == "13 tasks of bench-1"
