@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "random")
 # Rows of the tables that the figures leave to the tables.
 _FIG09A = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair_arrival", "weighted_fair", "capped_srw",
-           "decima", "decima_greedy", "decima_sampled", "decima_warm")  # fmt: skip
+           "decima", "decima_greedy", "decima_sampled", "decima_reinforce", "decima_warm")  # fmt: skip
 # Whose policies are compared: Decima's, and one that imitated a rule first.
 LEARNED = ("batch", "warm_batch")
 
@@ -40,6 +40,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, "batch")
     schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
     learned = learned_schedulers(context, *LEARNED)
+    learned |= {name: load_policy(policy) for name, policy in params["others"].items()}
     schedulers |= learned
     scores = score_table(schedulers, workloads, seeds, context.settings(), context, "batches")
     sweep = alpha_sweep(
@@ -108,7 +109,12 @@ EXPERIMENT = Experiment(
         Profiles(),
         TablesOf("tuning"),
         *(StoredPolicy(use) for use in LEARNED),
-        PoliciesIn("batch", ("trainings",)),
+        PoliciesIn("batch", ("trainings", "others")),
     ),
-    tiny={"batches": 2, "jobs": 3, "trainings": {"seed_0": "tiny", "seed_1": "tiny"}},
+    tiny={
+        "batches": 2,
+        "jobs": 3,
+        "trainings": {"seed_0": "tiny", "seed_1": "tiny"},
+        "others": {"decima_reinforce": "tiny"},
+    },
 )
