@@ -23,33 +23,33 @@ POLICY, CONTROL = "idle_policy", "idle_twin"
 PLAIN, REPLACED = "idle_plain", "idle_replaced"
 KINDS = (CONTROL, PLAIN, REPLACED, POLICY)
 RULE = "capped_srw"
-# Workloads of Figures 4 and 5, the paper's synthetic jobs and some for which slots pay: source, executors, mean length
-# in seconds, and the policies that were trained on them.
-CASES = {
-    "half long, 3 executors": ("half_long", 3, 30.0, {POLICY: "idle-half-long-3", CONTROL: "idle-half-long-3-twin"}),
-    "rare long, 2 executors": ("rare_long", 2, 29.0, {POLICY: "idle-rare-long-2", CONTROL: "idle-rare-long-2-twin"}),
+
+
+def _policies(name: str, shapes: bool = False) -> dict[str, str]:
+    """Stored policy, its control, and those that see other shapes of jobs, by column."""
+    return {
+        column: name + column.removeprefix(POLICY).replace("idle_", "-")
+        for column in (KINDS if shapes else (CONTROL, POLICY))
+    }
+
+
+# Executors stay with a job until it ends, limits never fall: the paper's model.
+BOUND = {"mode": "paper", "job_bound": True}
+# Workloads of Figures 4 and 5, the paper's and one for which slots pay: source (none: a parameter), executors, mean
+# work in seconds (of mixed jobs with all sizes of TPC-H), settings, and the policies that were trained on them.
+CASES: dict[str, tuple] = {
+    "half long, 3 executors": ("half_long", 3, 30.0, {"mode": "simplified"}, _policies("idle-half-long-3", True)),
+    "rare long, 2 executors": ("rare_long", 2, 29.0, {"mode": "simplified"}, _policies("idle-rare-long-2")),
+    "mixed, 10 executors": (None, 10, 393.5, {"mode": "paper"}, _policies("idle-mixed-10", True)),
+    "mixed, 10 executors, bound": (None, 10, 393.5, BOUND, _policies("idle-bound-mixed-10")),
 }
-HALF_LONG = {
-    PLAIN: "idle-half-long-3-plain",
-    REPLACED: "idle-half-long-3-replaced",
-}
-# Half of the jobs of two classes, half TPC-H, in mode `paper`; of Figure 4 only.
-MIXED = "mixed, 10 executors"
-MIXED_POLICIES = {
-    POLICY: "idle-mixed-10",
-    CONTROL: "idle-mixed-10-twin",
-    PLAIN: "idle-mixed-10-plain",
-    REPLACED: "idle-mixed-10-replaced",
-}
-POLICIES = (
-    "idle-rare-long-2", "idle-rare-long-2-twin", "idle-rare-long-5", "idle-rare-long-5-twin", "idle-clocked-10",
-    "idle-clocked-10-twin", "idle-clocked-50", "idle-clocked-50-twin", "idle-half-long-3", "idle-half-long-3-twin",
-    *HALF_LONG.values(), *MIXED_POLICIES.values(), "idle-tpch-stream", "idle-tpch-stream-twin",
+PAIRS = (
+    "idle-rare-long-5", "idle-clocked-10", "idle-clocked-50", "idle-tpch-stream", "idle-bound-rare-long-2",
 )  # fmt: skip
-
-
-def _settings(mode: str, executors: int) -> Settings:
-    return Settings.simplified(executors=executors) if mode == "simplified" else Settings.paper(executors=executors)
+POLICIES = (
+    *(name for case in CASES.values() for name in case[4].values()),
+    *(name for pair in PAIRS for name in _policies(pair).values()),
+)
 
 
 def _rule(mode: str) -> Scheduler:
@@ -63,13 +63,14 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     for key, case in params["workloads"].items():
         name = LABELS.get(key, key)
         executors, mode = case["executors"], case.get("mode", "simplified")
+        settings = Settings.of_mode(mode, executors=executors, job_bound=case.get("job_bound", False))
         count, number = (case.get(key, params[key]) for key in ("streams", "jobs_each"))
         schedulers: dict[str, Scheduler] = {RULE: _rule(mode)}
         schedulers |= {policy: load_policy(case[policy]) for policy in KINDS if policy in case}
         arrivals = {"interarrival_s": case["interarrival_s"]} if "interarrival_s" in case else {}
         arrivals = arrivals or {"load": case["load"], "executors": executors}
         workloads = streams(case["jobs"], count, number, **arrivals)
-        settings, seeds = _settings(mode, executors), list(range(count))
+        seeds = list(range(count))
         table = score_table(schedulers, workloads, seeds, settings, context, name, workload=name)
         scores.append(table)
         rows = table.pivot(index="seed", columns="scheduler", values="avg_jct_s")
@@ -91,16 +92,13 @@ def _distributions(params: dict) -> pandas.DataFrame:
     """Percentiles of the JCT of all jobs by workload, load and scheduler."""
     percents = np.arange(1, 101)
     parts = []
-    cases = {name: (*case[:2], "simplified", case[3]) for name, case in CASES.items()}
-    half_long = next(iter(CASES))
-    cases[half_long] = (*cases[half_long][:3], cases[half_long][3] | HALF_LONG)
-    cases[MIXED] = (params["mixed"], 10, "paper", MIXED_POLICIES)
-    for case, (jobs, executors, mode, policies) in cases.items():
-        schedulers = {"fifo": make_scheduler("fifo"), RULE: _rule(mode)}
-        schedulers |= {policy: load_policy(policies[policy]) for policy in KINDS if policy in policies}
-        settings = _settings(mode, executors)
+    for case, (jobs, executors, _, cluster, policies) in CASES.items():
+        schedulers = {"fifo": make_scheduler("fifo"), RULE: _rule(cluster["mode"])}
+        schedulers |= {policy: load_policy(name) for policy, name in policies.items()}
+        settings = Settings.of_mode(**cluster, executors=executors)
         for load in params["load"]:
-            workloads = streams(jobs, params["streams"], params["jobs"], load=load, executors=executors)
+            arrivals = {"load": load, "executors": executors}
+            workloads = streams(jobs or params["mixed"], params["streams"], params["jobs"], **arrivals)
             for name, scheduler in schedulers.items():
                 jct_s = [simulate(each, scheduler, cluster=settings).jct_ms / 1000.0 for each in workloads]
                 columns = {"workload": case, "load": load, "scheduler": name, "percent": percents}
@@ -112,14 +110,14 @@ def _loads(params: dict, context: Context) -> pandas.DataFrame:
     """Average JCT and makespan by number of jobs that arrive in one span of time."""
     parts = []
     seeds = range(params["streams"])
-    for case, (jobs, executors, length_s, policies) in CASES.items():
-        schedulers = {"sjf_cp": make_scheduler("sjf_cp")} | {
-            policy: load_policy(name) for policy, name in policies.items()
-        }
-        settings = Settings.simplified(executors=executors)
+    for case, (jobs, executors, length_s, cluster, policies) in CASES.items():
+        schedulers = {"sjf_cp": make_scheduler("sjf_cp")}
+        schedulers |= {policy: load_policy(policies[policy]) for policy in (POLICY, CONTROL)}
+        settings = Settings.of_mode(**cluster, executors=executors)
+        window_s = params["window_s" if jobs else "mixed_window_s"]
         for load in params["load"]:
-            number = round(load * executors * params["window_s"] / length_s)
-            workloads = streams(jobs, len(seeds), number, interarrival_s=params["window_s"] / number)
+            number = round(load * executors * window_s / length_s)
+            workloads = streams(jobs or params["mixed"], len(seeds), number, interarrival_s=window_s / number)
             with RunPool(workloads, settings, seeds=seeds, workers=context.threads, keep=False) as pool:
                 scores = pool.measure(list(schedulers.values()), ("avg_jct", "makespan"))
             for row, name in enumerate(schedulers):
@@ -148,18 +146,19 @@ def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
 def fig4_idle_cdf(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 4: distribution of the JCT at two loads, without and with slots."""
     table = tables["idle_cdf"]
-    loads, cases = sorted(table["load"].unique()), (*CASES, MIXED)
+    loads = sorted(table["load"].unique())
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.2)
-    for row, load in zip(figure.subplots(len(loads), len(cases), sharey=True), loads, strict=True):
-        for axes, case in zip(row, cases, strict=True):
+    for row, load in zip(figure.subplots(len(loads), len(CASES), sharey=True), loads, strict=True):
+        for axes, case in zip(row, CASES, strict=True):
             shown = table[(table["load"] == load) & (table["workload"] == case)]
             plotting.idling.jct_percentiles(shown, axes, legend=False)
-            axes.set_title(f"{case}, {100 * load:.0f} %", loc="left", fontsize=7)
+            axes.set_title(f"{case}, {100 * load:.0f} %", loc="left", fontsize=6)
     # Below the distributions of the mixed jobs there is room.
-    axes.legend(loc="lower right", fontsize=5.5, handlelength=2.6)
+    axes.legend(*row[0].get_legend_handles_labels(), loc="lower right", fontsize=5.5, handlelength=2.6)
     caption = (
-        "Left and right, slots do not pay: policies learned not to idle and lie on each other, left on the optimum "
-        "too (capped SRW: shortest first). Middle: trained at 60 %. JCTs beyond the 98th percentile are not shown."
+        "Slots do not pay but in the second panel: policies learned not to idle and lie on each other, in the first on "
+        "the optimum too (capped SRW: shortest first). Second and last: trained at 60 %. Last: the paper's model: "
+        "executors stay with a job, limits never fall; from random weights. JCTs beyond the 98th percentile are cut."
     )
     return plotting.style.entitle(figure, "Figure 4: distribution of the JCT", caption, "two classes of jobs; mixed")
 
@@ -172,12 +171,13 @@ def fig5_idle_load(tables: Tables, run: Run) -> plotting.style.Figure:
         for axes, case in zip(row, CASES, strict=True):
             shown = table[table["workload"] == case]
             plotting.idling.score_over_jobs(shown, column, axes, legend=axes is row[-1])
-            axes.set_title(case, loc="left")
+            axes.set_title(case, loc="left", fontsize=6)
     caption = (
         f"Jobs that arrive in one span of time, mean of {table['seed'].nunique()} streams each; policies trained at "
-        "loads of 60 to 80 % (left) and 60 % (right). Lines that coincide are drawn over each other."
+        "loads of 60 to 80 % (first) and 60 %. Bound: the paper's model, where executors stay with a job and limits "
+        "never fall. Lines that coincide are drawn over each other."
     )
-    return plotting.style.entitle(figure, "Figure 5: more jobs", caption, "two classes of jobs")
+    return plotting.style.entitle(figure, "Figure 5: more jobs", caption, "two classes of jobs; mixed")
 
 
 EXPERIMENT = Experiment(
@@ -195,6 +195,9 @@ EXPERIMENT = Experiment(
         },
         "streams": 2, "jobs_each": 12,
         "cdf": {"load": [0.6, 0.8], "streams": 1, "jobs": 12, "mixed": "half_tpch:base=embedded"},
-        "load": {"load": [0.5, 0.8], "window_s": 150, "streams": 2},
+        "load": {
+            "load": [0.5, 0.8], "window_s": 150, "streams": 2,
+            "mixed": "half_tpch:base=embedded", "mixed_window_s": 800,
+        },
     },
 )  # fmt: skip

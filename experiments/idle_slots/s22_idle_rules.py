@@ -20,6 +20,8 @@ from experiments.experiment import Context, Experiment
 
 # Without slots: shortest remaining work first, each job as many executors as it can use.
 BASE = {"preset": "plain", "c0": 30.0, "c1": 10.0, "power": 0.0, "release": 10.0}
+# The same for jobs of several tasks: with a cap per job, tuned on streams.
+CAPPED = {"preset": "stream", "c0": 1.3317, "c1": 0.29937, "power": 0.14095, "release": 1.0932}
 # Fixed values of the linear rule by its name in tables.
 RULES = {
     "idle_rule_blind": {"hold": 0, "ages": 0},
@@ -31,10 +33,12 @@ OPTIMUM = "idle_optimum"
 LABELS = {
     "half_long_3_at_80": "half long, 3 executors, 80 %",
     "rare_long_2_at_60": "rare long, 2 executors, 60 %",
+    "rare_long_2_bound_at_60": "rare long, 2 executors, bound, 60 %",
     "rare_long_5_at_80": "rare long, 5 executors, 80 %",
     "clocked_10_at_60": "clocked bursts, 10 executors, 60 %",
     "clocked_50_at_60": "clocked bursts, 50 executors, 60 %",
     "mixed_10_at_60": "mixed, 10 executors, 60 %",
+    "mixed_10_bound_at_60": "mixed, 10 executors, bound, 60 %",
     "tpch_50_at_25_s": "TPC-H stream, 50 executors, 25 s",
 }
 # Where tuning begins, beside the rule without slots: long stages wait while no executor becomes free soon.
@@ -79,16 +83,19 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     scores, changes, weights = [], [], []
     for key, case in params["workloads"].items():
         name = LABELS.get(key, key)
-        settings = Settings.simplified(executors=case["executors"])
+        mode = case.get("mode", "simplified")
+        settings = Settings.of_mode(mode, executors=case["executors"], job_bound=case.get("job_bound", False))
+        base = BASE if mode == "simplified" else CAPPED
+        budget, train_jobs = (case.get(key, params[key]) for key in ("budget", "train_jobs"))
         train_seeds = [TRAINING_SEED + index for index in range(params["train"])]
         seeds = list(range(params["streams"]))
         jobs = case["jobs"] + ("," if ":" in case["jobs"] else ":")
         jobs += f"load={case['load']},executors={case['executors']}"
-        train = [parse_jobs(f"{jobs},n={params['train_jobs']}").workload(seed) for seed in train_seeds]
+        train = [parse_jobs(f"{jobs},n={train_jobs}").workload(seed) for seed in train_seeds]
         test = [parse_jobs(f"{jobs},n={params['jobs']}").workload(seed) for seed in seeds]
-        schedulers: dict[str, Scheduler] = {"capped_srw": shortest_first()}
+        schedulers: dict[str, Scheduler] = {"capped_srw": make_scheduler("capped_srw", **base)}
         for rule, fixed in RULES.items():
-            result = tuned_rule(train, train_seeds, settings, params["budget"], fixed, context, f"{name}, {rule}")
+            result = tuned_rule(train, train_seeds, settings, budget, base | fixed, context, f"{name}, {rule}")
             schedulers[rule] = result.make()
             tuned = {key: result.parameters[key] for key in result.tuned}
             weights.append({"workload": name, "scheduler": rule, "weights": json.dumps(tuned, sort_keys=True)})

@@ -21,6 +21,8 @@ TWO = {
     "waiting": -0.172,
 }  # fmt: skip
 SHORT_S = 10.0
+# Of mixed jobs, by what a case is called; offline all jobs are there within a millisecond.
+ARRIVALS = {"": {"load": 0.6, "executors": 10}, ", offline": {"interarrival_s": 1e-6}}
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -93,20 +95,30 @@ def _executors(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def _foresight(params: dict, context: Context) -> pandas.DataFrame:
-    """Gain of delays with future knowledge: two searches of equal budget per instance."""
+    """Gain of delays with future knowledge: two searches of equal budget per instance.
+
+    Streams of the paper's jobs by executors; then batches (``offline``) and streams of mixed jobs in both models.
+    """
+    cases = [
+        ("half long", executors, Settings.simplified(executors=executors), params | {"source": "half_long"},
+         {"load": 0.8, "executors": executors})
+        for executors in params["executors"]
+    ]  # fmt: skip
+    for name, bound in (("mixed", False), ("mixed, bound", True)):
+        settings = Settings.paper(executors=10, durations="mean", job_bound=bound)
+        cases += [(f"{name}{when}", 10, settings, params["mixed"], arrivals) for when, arrivals in ARRIVALS.items()]
     rows = []
-    for executors in params["executors"]:
-        settings = Settings.simplified(executors=executors)
-        workloads = streams("half_long", params["instances"], params["jobs"], load=0.8, executors=executors)
+    for case, executors, settings, sizes, arrivals in cases:
+        workloads = streams(sizes["source"], params["instances"], sizes["jobs"], **arrivals)
         for instance, workload in enumerate(workloads):
-            search = {"workers": context.threads, "seed": instance, "budget": params["budget"]}
+            search = {"workers": context.threads, "seed": instance, "budget": sizes["budget"]}
             begin = search_schedule(workload, settings, **search)
             without, delayed = (
                 search_schedule(workload, settings, begin=begin, delays=delays, **search).avg_jct_s
                 for delays in (False, True)
             )
-            rows.append((executors, instance, without, delayed, 100.0 * (1.0 - delayed / without)))
-    return pandas.DataFrame(rows, columns=["executors", "instance", "without_s", "with_s", "gain_percent"])
+            rows.append((case, executors, instance, without, delayed, 100.0 * (1.0 - delayed / without)))
+    return pandas.DataFrame(rows, columns=["case", "executors", "instance", "without_s", "with_s", "gain_percent"])
 
 
 def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -129,6 +141,9 @@ EXPERIMENT = Experiment(
         "mean_slot": {"long_s": [50, 200], "load": [0.6, 0.8], "streams": 1, "jobs": 40},
         "insertion": {"stages": 3, "streams": 2, "jobs": 10, "train": 2, "train_jobs": 10, "budget": 8},
         "executors": {"executors": [5, 8], "streams": 2, "jobs": 10},
-        "foresight": {"executors": [1], "instances": 1, "jobs": 5, "budget": 20},
+        "foresight": {
+            "executors": [1], "instances": 1, "jobs": 5, "budget": 20,
+            "mixed": {"source": "half_tpch:base=embedded", "jobs": 3, "budget": 20},
+        },
     },
 )  # fmt: skip
