@@ -61,7 +61,7 @@ def schedule_by_service(
     opening = protocol.OpenRequest(
         version=VERSION, client="simulator", executors=len(cluster), scheduler=scheduler, seed=seed, unequal=unequal
     )
-    session = ClientSession(client, opening, patience_s, method="Assign", kind=protocol.Assignments)
+    session = ClientSession(client, opening, patience_s, method="Assign", reply=protocol.Assignments)
     platform = _Platform(instance, most, forget)
     try:
         while platform.goes_on():
