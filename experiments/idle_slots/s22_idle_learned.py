@@ -152,9 +152,9 @@ def fig4_idle_cdf(tables: Tables, run: Run) -> plotting.style.Figure:
         for axes, case in zip(row, CASES, strict=True):
             shown = table[(table["load"] == load) & (table["workload"] == case)]
             plotting.idling.jct_percentiles(shown, axes, legend=False)
-            axes.set_title(f"{case}, {100 * load:.0f} %", loc="left", fontsize=6)
-    # Below the distributions of the mixed jobs there is room.
-    axes.legend(*row[0].get_legend_handles_labels(), loc="lower right", fontsize=5.5, handlelength=2.6)
+            axes.set_title(f"{case},\n{100 * load:.0f} %", loc="left", fontsize=6)
+    names = row[0].get_legend_handles_labels()
+    axes.legend(*names, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=6, handlelength=2.6)
     caption = (
         "Slots do not pay but in the second panel: policies learned not to idle and lie on each other, in the first on "
         "the optimum too (capped SRW: shortest first). Second and last: trained at 60 %. Last: the paper's model: "
