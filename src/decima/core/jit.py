@@ -27,7 +27,7 @@ def _wide(argument: types.Type) -> types.Type:
 
 
 class _Part(JITCodeLibrary):
-    """Code of a function as a part of others: not optimised, and no machine code yet."""
+    """Code of a function as a part of others: not optimised, without machine code."""
 
     def _optimize_final_module(self) -> None:
         pass
