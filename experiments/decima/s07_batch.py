@@ -71,6 +71,8 @@ def fig09a_batch(tables: Tables, run: Run) -> Figure:
         f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}; "
         f"{learned_words(run, table['scheduler'], *LEARNED)}."
     )
+    if "decima_reinforce" in set(table["scheduler"]):
+        caption += " Algorithm 1: tpch-batch-paper, the constants of appendix C."
     figure = plotting.curves.cdf(table).figure
     return plotting.style.entitle(figure, "Figure 9a: batched arrivals", caption, run.workload)
 

@@ -75,7 +75,10 @@ def test_every_figure_is_small_and_has_caption_notebook_and_tables(run):
     page = (folder / "README.md").read_text()
     assert "### §7.2, Figure 9a (batch)" in page
     assert "#### Figure 9a: batched arrivals (TPC-H)" in page
-    caption = "20 batches of 20 jobs, one seed each, 50 executors; policy one, sampled; warm start: three."
+    caption = (
+        "20 batches of 20 jobs, one seed each, 50 executors; policy one, sampled; warm start: three."
+        " Algorithm 1: tpch-batch-paper, the constants of appendix C."
+    )
     assert f"\n{caption} Notebook: " in page
     assert "[07-decima](../../../notebooks/decima/07-decima.ipynb)" in page
 
