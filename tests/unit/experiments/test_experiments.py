@@ -276,7 +276,7 @@ def test_both_ways_to_run_a_policy_are_compared(checkout):
     assert pairs == {
         (against, name)
         for against in baselines
-        for name in ("capped_srw", "decima", "decima_sampled", "decima_warm")
+        for name in ("capped_srw", "decima", "decima_sampled", "decima_reinforce", "decima_warm")
         if against != name
     }
 
