@@ -55,7 +55,7 @@ APPEARANCES = {
     "idle_replaced": Appearance("slots, shape replaces 2 features", SKY, DASH, "X"),
     "idle_optimum": Appearance("optimum", WINE, DASH, "8"),
     "decima": Appearance("Decima", BLACK, "-", "*"),
-    "decima_reinforce": Appearance("Decima, Algorithm 1 (REINFORCE)", BLACK, DASH, "P"),
+    "decima_reinforce": Appearance("Decima, Algorithm 1 (REINFORCE)", GREY, "-", "P"),
     "decima_warm": Appearance("Decima, warm start", GREY, LONG, "D"),
     "decima_residual": Appearance("Decima, residual", GREY, DASHDOT, "p"),
     "decima_full": Appearance("all of Decima", BLACK, (0, (2, 1)), "o"),
