@@ -79,7 +79,8 @@ class _Dispatcher(CPUDispatcher):
 def njit(function: Callable | None = None, *, cache: bool = False, **options: Any) -> Callable:
     """Compile like ``numba.njit`` and take whole numbers of compiled callers as int64.
 
-    Constants are taken so, too; unsigned numbers of 16 bits and more stay what they are.
+    Constants are taken so, too; unsigned numbers of 16 bits and more stay what they are. Compiled code cannot call a
+    function that calls itself.
 
     Args:
         function: Function to compile on its first call; None: return a decorator.
