@@ -106,15 +106,19 @@ def compare_runs(logs: Path, loads: Mapping[str, Mapping]) -> pandas.DataFrame:
     Executors start as fast as the first one did that was asked for in the run, since logs do not tell of requests.
 
     Args:
-        logs: Folder of logs, named by case, executors and repetition.
+        logs: Folder of logs, named by case, executors and repetition; slim ones end in ``.zstd``.
         loads: Load of the machine by log.
     """
     import pandas
 
+    def read(name: str) -> Application:
+        log = logs / name
+        return read_event_log(log if log.exists() else log.with_name(f"{name}.zstd"))
+
     rows = []
     for name, load in loads.items():
         case, executors, repetition = name.split("-")
-        application = read_event_log(logs / name)
+        application = read(name)
         counted, table = _counted_queries(application), application.executors
         begin_ms, end_ms = counted.submit_ms.min(), counted.finish_ms.max()
         held_ms = table.removed_ms.fillna(end_ms).clip(upper=end_ms) - table.added_ms.clip(lower=begin_ms)
@@ -127,7 +131,7 @@ def compare_runs(logs: Path, loads: Mapping[str, Mapping]) -> pandas.DataFrame:
             changes["idle_timeout_ms"] = 1000.0 * IDLE_S
         plan = Plan([int(executors)], dynamic=1 if case == "dynamic" else None, changes=changes)
         times = {"run_s": (end_ms - begin_ms) / 1000.0, "executor_hours": held_ms.clip(lower=0.0).sum() / 3.6e6}
-        times |= _simulated(read_event_log(logs / f"fixed-{executors}-{repetition}"), plan)
-        run = {"case": case, "executors": executors, "repetition": repetition}
+        times |= _simulated(read(f"fixed-{executors}-{repetition}"), plan)
+        run = {"case": case, "executors": int(executors), "repetition": repetition}
         rows.append(run | times | {f"spark_{key}": value for key, value in load.items()})
     return pandas.DataFrame(rows)

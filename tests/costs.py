@@ -1,7 +1,7 @@
 """What tests cost: memory and the slowest at the end of a run, files on workers by kept costs, quick tests alone.
 
 `tests/costs.json` has the CPU seconds of files, with those of child processes that ended, and of their tests of at
-least 0.3 s. `pytest --keep-costs` writes it anew for the files that ran. Costs that are out of date or missing
+least 0.1 s. `pytest --keep-costs` writes it anew for the files that ran. Costs that are out of date or missing
 move files between workers, and tests into or out of `--below`, and nothing else. Files marked `tensorflow` go to as few
 workers as it takes, so that the others do without its memory.
 """
@@ -20,7 +20,7 @@ from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path(__file__).with_name("costs.json")
-LISTED_S = 0.3  # tests and files below are not listed
+LISTED_S = 0.1  # tests and files below are not listed
 COST = "cost"  # property of a test's last report: (CPU seconds, worker, its peak memory in bytes, TensorFlow is loaded)
 NUM_SHOWN = 10
 SAMPLE_S = 2.0  # between looks at the memory of all processes

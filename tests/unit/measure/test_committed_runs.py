@@ -1,12 +1,15 @@
 """The measurement in data/spark: complete, and its table and its logs tell the same."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
+import pandas
 import pytest
 
 from decima.connect.cluster import tpch_queries
 from decima.connect.eventlog.application import read_event_log
+from measure.elastic import CASES, compare_runs
 from measure.records import LOGS, read_alone_runs
 
 DATA = Path(__file__).parents[3] / "data" / "spark"
@@ -46,3 +49,15 @@ def test_table_and_log_agree(runs):
     started = application.executors["start_delay_ms"].dropna() / 1000.0
     assert max(run.executor_start_s for run in mine if run.kind == "fresh") < 6
     assert len(started) >= 22 * 4
+
+
+def test_elastic_runs_are_simulated_as_the_table_says():
+    folder = DATA / "elastic"
+    kept = pandas.read_csv(folder / "runs.csv")
+    pandas.testing.assert_frame_equal(
+        compare_runs(folder / "events", json.loads((folder / "loads.json").read_text())).round(4), kept
+    )
+    assert Counter(kept.case) == dict.fromkeys(CASES, 3)
+    assert (kept.spark_wait_share < 0.65).all()
+    for name in ("run_s", "executor_hours"):
+        assert (kept[f"simulated_{name}"] / kept[name] - 1.0).abs().max() < 0.15
