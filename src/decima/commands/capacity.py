@@ -320,6 +320,11 @@ class _Report:
             lines.append(
                 f"Every executor is lost {self.plan.lose:g} times an hour on average and replaced; its tasks run again."
             )
+        if self.dynamic is not None:
+            lines.append(
+                "Dynamic allocation, simulated against real Spark: 12 % less run time, 10 % more executor hours "
+                "(docs/capacity.md)."
+            )
         if len(self.recorded.sizes) == 1:
             lines.append(f"The logs have one size, {sizes} slots: how tasks behave at other sizes is assumed.")
         shared = any(recording.contention.any() for recording in self.recorded.recordings)
