@@ -320,11 +320,15 @@ def least_ms(stage, settings):
 
 
 def task_counts(run):
-    """Every task runs once; in a run that was cut, at most once; one whose executor or output is lost, again."""
+    """Every task runs once; in a run that was cut, at most once; one whose executor or output is lost, again.
+
+    A copy and its task may both run when a run is cut: with speculation only what has ended counts.
+    """
     cut = run.result["truncated"]
+    last_s = run.limit_s if run.settings.get("speculation") else math.inf
     again = 0
     for number, index, _, stage in run.stages():
-        count = sum(task.done for task in run.of_stage[number, index])
+        count = sum(task.done and task.finish_s <= last_s for task in run.of_stage[number, index])
         if run.changes and count > stage.tasks:
             again += count - stage.tasks
             count = stage.tasks
