@@ -108,9 +108,9 @@ else
 	$(PYTEST) -m "not ($(NOT_DAILY))" $(NBVAL) $(PYTEST_FLAGS) tests $(DAILY_NOTEBOOKS)
 endif
 
-# What `make test` runs is among it.
+# What `make test` runs is among it. One worker more than cores: they wait for Spark, browsers and processes that end.
 test-all: lint
-	$(PYTEST) $(NBVAL) $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) $(NBVAL) $(PYTEST_FLAGS) tests $(NOTEBOOKS)
 
 # A pyspark of each release before the one in the lock, in environments of their own; not in `test-all`, for what it loads.
 SPARKS := 3.5.8 4.0.2 4.1.4 4.2.1
