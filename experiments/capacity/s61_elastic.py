@@ -11,6 +11,7 @@ from decima import plotting
 from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import paired_change
 from decima.systems.spark.optimum.bounds import lower_bound
+from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.result import EXECUTOR_HOURS
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings
@@ -19,7 +20,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import learned_policy, policy_row
 from experiments.decima.s07_tuning import tuned_schedulers
-from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
+from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 
 # Streams that nothing was tuned, trained or validated on.
 FIRST_SEED = 610_000
@@ -40,6 +41,7 @@ CLUSTERS = {
     **GROWING,
     "losses": _LOSSES,
     "stragglers": _STRAGGLERS,
+    "stragglers, speculation": _STRAGGLERS | {"speculation": True},
     "dynamic, losses, stragglers": _DYNAMIC | _LOSSES | _STRAGGLERS,
 }
 LEARNED = ("stream", "residual_stream")
@@ -63,6 +65,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     schedulers: dict[str, Scheduler] = {name: make_scheduler(name) for name in ("fifo", "fair")}
     schedulers |= tuned_schedulers(context, arrivals)
     schedulers |= {policy_row(context.policies[use]): learned_policy(context, use) for use in LEARNED}
+    schedulers |= {name: load_policy(policy) for name, policy in params["policies"].items()}
 
     def runs(chosen: Mapping[str, Scheduler], settings: Settings, label: str, **columns) -> pandas.DataFrame:
         metrics = ("avg_jct", "p95_jct", "makespan", "executor_hours")
@@ -175,6 +178,11 @@ EXPERIMENT = Experiment(
     "clusters that grow, shrink and fail",
     compute,
     figures=(elastic_changes, elastic_hours),
-    inputs=(Profiles(), TablesOf("tuning"), *(StoredPolicy(use) for use in LEARNED)),
-    tiny={"interarrival_s": 14, "streams": 2, "jobs": 6, "sizes": [5, 10]},
+    inputs=(
+        Profiles(),
+        TablesOf("tuning"),
+        *(StoredPolicy(use) for use in LEARNED),
+        PoliciesIn("elastic", ("policies",)),
+    ),
+    tiny={"interarrival_s": 14, "streams": 2, "jobs": 6, "sizes": [5, 10], "policies": {"decima_dynamic": "tiny"}},
 )

@@ -10,7 +10,14 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
-from experiments.comparisons import changes_by_gap, learned_policy, on_streams_of_load, paired_changes, score_table
+from experiments.comparisons import (
+    changes_by_gap,
+    changes_over_trainings,
+    learned_policy,
+    on_streams_of_load,
+    paired_changes,
+    score_table,
+)
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 
 AGAINST = ("weighted_fair_arrival", "weighted_fair", "capped_srw")
@@ -19,11 +26,12 @@ UNTUNED = {"fair": "fair", "capped_srw": "capped_srw:batch"}
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``generalisation``, ``generalisation_changes``, ``generalisation_executors``, ``generalisation_queries``.
+    """Tables ``generalisation``, and with this prefix ``changes``, ``executors``, ``queries`` and ``trainings``.
 
     The first two: policies by the gaps that they were trained on, at every gap of the test, and paired changes against
     heuristics that are tuned at every gap. Then the stored batch policy on clusters of other sizes, and a policy that
-    never saw some of the queries beside one that saw all, on streams of those queries alone and of all.
+    never saw some of the queries beside one that saw all, on streams of those queries alone and of all. Last, trainings
+    of Decima that differ in their seed alone, on the streams of the first table, with intervals over trainings.
     """
     scores = on_streams_of_load(params["policies"], source, params, context, "generalisation")
     return {
@@ -31,6 +39,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "generalisation_changes": changes_by_gap(scores, list(params["policies"]), AGAINST),
         "generalisation_executors": _executors(source, params["executors"], context),
         "generalisation_queries": _queries(source, params, context),
+        "generalisation_trainings": _trainings(source, params, context),
     }
 
 
@@ -45,6 +54,18 @@ def _executors(source: WorkloadSource, params: dict, context: Context) -> pandas
         settings = Settings.paper(executors=executors)
         table = score_table(schedulers, batches, seeds, settings, context, f"{executors} executors")
         parts.append(paired_changes(table, ["decima"], list(UNTUNED)).assign(executors=executors))
+    return pandas.concat(parts)
+
+
+def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
+    """Changes of every training of Decima and of their mean against tuned heuristics, by gap."""
+    trainings = {name.replace("_", " "): policy for name, policy in params["trainings"].items()}
+    scores = on_streams_of_load(trainings, source, params, context, "trainings")
+    parts = []
+    for gap_s, rows in scores.groupby("interarrival_s", sort=False):
+        ours = rows[rows["scheduler"].isin(trainings)].rename(columns={"scheduler": "training"})
+        rules = rows[rows["scheduler"].isin(AGAINST)]
+        parts.append(changes_over_trainings(ours, rules).assign(interarrival_s=gap_s))
     return pandas.concat(parts)
 
 
@@ -96,7 +117,7 @@ EXPERIMENT = Experiment(
         Profiles(),
         TablesOf("load"),
         StoredPolicy("batch"),
-        PoliciesIn("generalisation", ("policies", "query_policies")),
+        PoliciesIn("generalisation", ("policies", "query_policies", "trainings")),
     ),
     tiny={
         "interarrival_s": [25, 14],
@@ -105,6 +126,7 @@ EXPERIMENT = Experiment(
         "policies": {"trained_14": "tiny", "trained_mixed": "tiny"},
         "query_policies": {"trained_14": "tiny", "trained_queries": "tiny"},
         "left_out": "5+9",
+        "trainings": {"seed_1": "tiny", "seed_2": "tiny"},
         "executors": {"numbers": [5, 10], "batches": 2, "jobs": 3},
     },
 )

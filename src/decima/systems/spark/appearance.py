@@ -58,6 +58,7 @@ APPEARANCES = {
     "decima_reinforce": Appearance("Decima, Algorithm 1 (REINFORCE)", GREY, "-", "P"),
     "decima_warm": Appearance("Decima, warm start", GREY, LONG, "D"),
     "decima_residual": Appearance("Decima, residual", GREY, DASHDOT, "p"),
+    "decima_dynamic": Appearance("Decima, trained on dynamic", TEAL, (0, (9, 1.5, 1, 1.5)), "o"),
     "decima_full": Appearance("all of Decima", BLACK, (0, (2, 1)), "o"),
     "decima_no_graph": Appearance("no graph embedding", TEAL, DASH, "v"),
     "decima_no_limit": Appearance("no parallelism control", MAGENTA, DOT, "s"),
