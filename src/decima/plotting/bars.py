@@ -33,7 +33,6 @@ def scheduler_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, group:
 
     Args:
         scores: scheduler, the columns ``group`` and ``value`` (seconds); one row per seed.
-        axes: Where to draw; a new figure when omitted.
         group: Column of the groups along the axis, in order of first appearance.
         value: Column of the height.
     """
@@ -97,7 +96,6 @@ def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = No
     Args:
         changes: As :func:`changes_against` returns it.
         column: The rows, from top to bottom in order of first appearance.
-        axes: Where to draw; a new figure when omitted.
     """
     names = style.display_order(changes["scheduler"])
     rows = list(dict.fromkeys(changes[column]))
@@ -146,7 +144,6 @@ def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         waves: job, stage, level, wave, duration_s.
-        axes: Where to draw; a new figure when omitted.
 
     Source: §6.2, effect (1).
     """
@@ -162,7 +159,6 @@ def level_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         waves: job, stage, level, wave, duration_s.
-        axes: Where to draw; a new figure when omitted.
 
     Source: §6.2, effect (3).
     """

@@ -47,7 +47,6 @@ def time_curve(
     Args:
         points: scheduler, load, executors, error_percent, the measure (dark band: with `_low` and `_high`, the interval
             over draws; light band: the error).
-        axes: Where to draw; a new figure when omitted.
         measure: Column of the time in s.
         recorded: Executors and time in s of recorded runs.
         chosen: Executors that were chosen.
@@ -83,7 +82,6 @@ def cost_curve(
 
     Args:
         points: scheduler, load, executors, cost, executor_hours and the measure; `label` instead of the scheduler.
-        axes: Where to draw; a new figure when omitted.
         measure: Column of the time in s.
         others: cluster, scheduler, executor_hours and the measure of clusters whose size changes.
         floor_s: Least possible time.
@@ -110,7 +108,6 @@ def part_bars(parts: Mapping[str, pandas.DataFrame], axes: Axes | None = None) -
 
     Args:
         parts: By label, a table with a column per part of :data:`PARTS`, such as `work_s`.
-        axes: Where to draw; a new figure when omitted.
     """
     left = np.zeros(len(parts))
     totals = np.array([sum(float(table[f"{part}_s"].sum()) for part in PARTS) for table in parts.values()])
@@ -129,7 +126,6 @@ def predicted_sums(sums: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         sums: source, slots, predicted_s, recorded_s; a row per predicted application.
-        axes: Where to draw; a new figure when omitted.
     """
     for number, (source, rows) in enumerate(sums.groupby("source")):
         color = (style.BLUE, style.ORANGE, style.GREEN, style.PINK)[number % 4]
@@ -144,7 +140,6 @@ def error_matrix(errors: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         errors: source, slots, query_percent.
-        axes: Where to draw; a new figure when omitted.
     """
     table = errors.pivot(index="source", columns="slots", values="query_percent")
     axes.imshow(table, cmap="Blues", vmin=0.0, vmax=2.0 * float(np.nanmax(table)))

@@ -25,7 +25,6 @@ def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None) 
     Args:
         scores: beta, scheduler and the measure, one row each.
         measure: A column of :data:`MEASURES`.
-        axes: Where to draw; a new figure when omitted.
     """
     table = scores.pivot_table(index="beta", columns="scheduler", values=measure)
     for name in style.display_order(scores["scheduler"]):
@@ -44,7 +43,6 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         scores: beta, scheduler, cost in dollars, duration_s.
-        axes: Where to draw; a new figure when omitted.
     """
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
@@ -63,7 +61,6 @@ def training(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         curves: learner, seed, decisions_seen, reached in percent.
-        axes: Where to draw; a new figure when omitted.
     """
     for name in style.display_order(curves["learner"]):
         mark = style.scheduler_style(name)
@@ -92,7 +89,6 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
     Args:
         curves: learner, beta, seed, iteration and the measure; runs may be of different lengths.
         measure: A column of :data:`TRAINED`.
-        axes: Where to draw; a new figure when omitted.
     """
     for name in style.display_order(curves["learner"]):
         mark = style.scheduler_style(name)
@@ -111,7 +107,6 @@ def training_by_beta(curves: pandas.DataFrame, measure: str, axes: Axes | None =
     Args:
         curves: beta, seed, iteration and the measure; runs may be of different lengths.
         measure: A column of :data:`TRAINED`.
-        axes: Where to draw; a new figure when omitted.
     """
     betas = sorted(curves["beta"].unique())
     for color, beta in zip(matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(betas))), betas, strict=True):
@@ -129,7 +124,6 @@ def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes
         group: Column of the groups, in order of first appearance.
         value: Column of the heights.
         label: Of the axis, with its unit.
-        axes: Where to draw; a new figure when omitted.
     """
     names, groups = style.display_order(table["scheduler"]), list(dict.fromkeys(table[group]))
     wide = table.pivot_table(index=group, columns="scheduler", values=value).reindex(groups)

@@ -42,7 +42,6 @@ def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         runtimes: job, executors, seed, runtime_s.
-        axes: Where to draw; a new figure when omitted.
 
     Source: §2.2, Figure 2.
     """
@@ -64,7 +63,6 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
 
     Args:
         scores: scheduler and the column ``value`` in seconds, one row per experiment (or per job).
-        axes: Where to draw; a new figure when omitted.
         value: ``"avg_jct_s"`` or ``"jct_s"``.
         log: Logarithmic time axis.
 
@@ -97,7 +95,6 @@ def concurrent_jobs(
 
     Args:
         series: scheduler, time_s, the column ``value``, at regular times.
-        axes: Where to draw; a new figure when omitted.
         value: Column of the height.
         label: Label of the height.
         points: A longer series is averaged over this many intervals, to remain readable.
@@ -140,7 +137,6 @@ def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: st
 
     Args:
         sweep: alpha, sticky, stage_rule, order, seed, avg_jct_s.
-        axes: Where to draw; a new figure when omitted.
         legend: ``"inside"`` the axes or ``"beside"`` them.
 
     Source: §7.1 (5), §7.2.
@@ -189,7 +185,6 @@ def expressiveness(accuracy: pandas.DataFrame, guess: float, axes: Axes | None =
     Args:
         accuracy: scheme, seed, iteration, accuracy.
         guess: Accuracy of a guess, drawn as a line.
-        axes: Where to draw; a new figure when omitted.
 
     Source: appendix E, Figure 19.
     """

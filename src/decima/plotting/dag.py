@@ -62,7 +62,6 @@ def dag(
     Args:
         stages: One row per stage of one job: stage, tasks, duration_s; ``job`` for the title, ``name`` for the labels.
         edges: One row per dependency of that job: parent, child.
-        axes: Where to draw; a new figure when omitted.
         labels: Write tasks × mean task duration beside each stage, or these texts.
         colors: One per stage; all alike when omitted.
 

@@ -32,7 +32,6 @@ def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         runs: name, real_s, simulated_s of one executor count.
-        axes: Where to draw; a new figure when omitted.
 
     Source: appendix D, Figure 18, upper part.
     """
@@ -58,7 +57,6 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
 
     Args:
         runs: name, error (simulated / real - 1).
-        axes: Where to draw; a new figure when omitted.
         paper_percent: Mean error that the paper states, drawn as a band.
 
     Source: appendix D, Figure 18, lower part.
@@ -86,7 +84,6 @@ def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> 
 
     Args:
         runs: executors, real_s, simulated_s.
-        axes: Where to draw; a new figure when omitted.
     """
     colors = (style.SKY, style.GREEN, style.ORANGE, style.BLUE, style.PINK, style.VERMILION)
     for number, group in runs.groupby("executors"):
@@ -111,7 +108,6 @@ def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, p
 
     Args:
         errors: profile, error.
-        axes: Where to draw; a new figure when omitted.
         paper: Mean and 95th percentile of the paper in percent, drawn as lines.
     """
     sizes = 100.0 * errors["error"].abs()
@@ -135,7 +131,6 @@ def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend
 
     Args:
         summary: variant, mean_percent, p95_percent, bias_percent; rows from top to bottom.
-        axes: Where to draw; a new figure when omitted.
         legend: Explain the marks.
     """
     position = np.arange(len(summary))

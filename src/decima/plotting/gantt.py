@@ -108,7 +108,6 @@ def gantt(
 
     Args:
         tasks: One row per task: job, stage, executor, start_s, finish_s. Twelve thousand take a fraction of a second.
-        axes: Where to draw; a new figure when omitted.
         color_by: Column that chooses the colour: ``"job"`` or ``"stage"``.
         colors: Colour by value of that column; chosen when omitted.
         executors: Executors of the cluster; the largest number seen plus one when omitted.
@@ -116,9 +115,6 @@ def gantt(
         arrival_s: Arrival by job; all jobs at time 0 when omitted.
         each_task: Draw the outline of every task, for few tasks; else tasks of a job that follow each other merge.
         slots: Deliberate idle slots, one row each: start_s, end_s. Idle time in which a stage is withheld is hatched.
-
-    Returns:
-        The axes.
 
     Source: §2.3, Figure 3.
     """
@@ -328,9 +324,6 @@ def schedule_gantt(schedule: Any, axes: Axes | None = None, *, title: str | None
         schedule: A valid :class:`decima.systems.unequal.Schedule`.
         axes: Where to draw; a new figure when omitted.
         title: Stands before the makespan; the scheduler's name when omitted.
-
-    Returns:
-        The axes.
     """
     instance = schedule.instance
     rows = len(instance.cluster)

@@ -22,7 +22,6 @@ def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         gains: long_s, share (parts of 1) and gain_percent, of one number of executors and one load.
-        axes: Where to draw; a new figure when omitted.
     """
     for (long_s, rows), (color, dashes, marker) in zip(gains.groupby("long_s"), _LENGTHS, strict=False):
         ordered = rows.sort_values("share")
@@ -38,7 +37,6 @@ def jct_percentiles(percentiles: pandas.DataFrame, axes: Axes | None = None) -> 
 
     Args:
         percentiles: scheduler, percent and jct_s, of one load; those up to 98 are shown.
-        axes: Where to draw; a new figure when omitted.
     """
     for name in style.display_order(percentiles["scheduler"]):
         rows = percentiles[(percentiles["scheduler"] == name) & (percentiles["percent"] <= 98)]
@@ -53,7 +51,6 @@ def score_over_jobs(scores: pandas.DataFrame, column: str, axes: Axes | None = N
     Args:
         scores: jobs, scheduler and the score.
         column: The score, in seconds.
-        axes: Where to draw; a new figure when omitted.
     """
     means = scores.groupby(["jobs", "scheduler"])[column].mean().unstack("scheduler")
     for name in style.display_order(scores["scheduler"]):
@@ -68,7 +65,6 @@ def slot_over_gap(slots: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         slots: long_s, gap_s and mean_slot_s.
-        axes: Where to draw; a new figure when omitted.
     """
     for (long_s, rows), (color, dashes, marker) in zip(slots.groupby("long_s"), _LENGTHS, strict=False):
         ordered = rows.sort_values("gap_s")

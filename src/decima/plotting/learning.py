@@ -43,7 +43,6 @@ def learning_curves(
     Args:
         curves: run, variant, ``over``, ``values`` (average JCT in seconds).
         references: scheduler, avg_jct_s.
-        axes: Where to draw; a new figure when omitted.
         over: ``"iteration"``, ``"wall_s"`` or ``"cpu_s"``.
         values: Which scores; a sampled one is dotted.
         levels: Heuristics that are drawn, in the order of the legend; all of ``references`` when omitted.
@@ -166,7 +165,6 @@ def baseline_spread(explained: pandas.DataFrame, shared_s: float, axes: Axes | N
     Args:
         explained: time_s, time_baseline_s, input_baseline_s.
         shared_s: Time up to which the sequences agree.
-        axes: Where to draw; a new figure when omitted.
 
     Source: §5.3, challenge 2.
     """
@@ -189,7 +187,6 @@ def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None 
     Args:
         latency_ms: float64 [decisions], wall clock.
         interval_s: float64 [events - 1], simulated time.
-        axes: Where to draw; a new figure when omitted.
 
     Source: §7.4, Figure 15b.
     """
@@ -209,7 +206,6 @@ def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None) -> None
 
     Args:
         table: jobs (of the batch), active_jobs, latency_ms.
-        axes: Where to draw; a new figure when omitted.
     """
     color = style.BLACK
     groups = table.groupby("jobs")

@@ -27,7 +27,6 @@ def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         scores: interarrival_s, scheduler, avg_jct_s.
-        axes: Where to draw; a new figure when omitted.
     """
     means = scores.groupby(["interarrival_s", "scheduler"])["avg_jct_s"].mean().unstack("scheduler")
     for name in style.display_order(scores["scheduler"]):
@@ -47,7 +46,6 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> None
 
     Args:
         changes: interarrival_s, scheduler, change_percent, low and high, of one baseline.
-        axes: Where to draw; a new figure when omitted.
     """
     for name in style.display_order(changes["scheduler"]):
         rows, mark = changes[changes["scheduler"] == name].sort_values("interarrival_s"), style.scheduler_style(name)
@@ -71,7 +69,6 @@ def loads_over_gap(loads: pandas.DataFrame, wanted: float, axes: Axes | None = N
     Args:
         loads: interarrival_s, seed, nominal, busy and held as parts of all executor time.
         wanted: Load drawn as a line for comparison.
-        axes: Where to draw; a new figure when omitted.
     """
     means = loads.groupby("interarrival_s")[list(_MEANINGS)].mean()
     for name, (label, color, dashes, marker) in _MEANINGS.items():
@@ -96,7 +93,6 @@ def change_over_budget(changes: pandas.DataFrame, axes: Axes | None = None) -> N
 
     Args:
         changes: case, budget, change_percent, low and high.
-        axes: Where to draw; a new figure when omitted.
     """
     markers = [(style.VERMILION, "X"), (style.BLUE, "o")]
     budgets = sorted(changes["budget"].unique())

@@ -24,7 +24,6 @@ def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None) -> No
     Args:
         table: wave, source (measured, model, authors), level, slowdown, low, high.
         wave: The wave to draw.
-        axes: Where to draw; a new figure when omitted.
     """
     axes.axvspan(0.9, 4 * 1.1, color="0.92", zorder=0)
     for source, part in table[table["wave"] == wave].groupby("source", sort=False):
@@ -47,7 +46,6 @@ def residuals(table: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         table: wave, residual (natural logarithm).
-        axes: Where to draw; a new figure when omitted.
     """
     colors = {"fresh": style.SKY, "first": style.VERMILION, "rest": style.BLACK}
     for wave, part in table.groupby("wave", sort=False):
@@ -64,7 +62,6 @@ def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         table: held_out, value, wave, form, error_percent.
-        axes: Where to draw; a new figure when omitted.
     """
     groups = list(dict.fromkeys(zip(table["held_out"], table["value"], table["wave"], strict=True)))
     for form, color, shift in (("model", style.BLACK, -0.2), ("no effect", style.GREY, 0.2)):
@@ -88,7 +85,6 @@ def jobs(table: pandas.DataFrame, column: str, label: str, axes: Axes | None = N
         table: source, query, size_gb and the column.
         column: Column of the number.
         label: Label of the axis.
-        axes: Where to draw; a new figure when omitted.
     """
     for source, part in table.groupby("source", sort=False):
         part = part[part["size_gb"] == part["size_gb"].max()]

@@ -104,7 +104,6 @@ def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) 
 
     Args:
         candidates: job, stage, q, probability, chosen.
-        axes: Where to draw; a new figure when omitted.
 
     Source: §5.2, Eq. 2, Figure 6.
     """
@@ -132,7 +131,6 @@ def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> N
 
     Args:
         limits: limit, w, probability, used.
-        axes: Where to draw; a new figure when omitted.
 
     Source: §5.2, Figure 6.
     """

@@ -120,7 +120,6 @@ def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None) -> N
 
     Args:
         bounds: instance, policy (also ``"search"``, by which rows are sorted, and ``"lower_bound"``), avg_jct_s.
-        axes: Where to draw; a new figure when omitted.
     """
     table = bounds.pivot_table(index="instance", columns="policy", values="avg_jct_s").sort_values("search")
     position = np.arange(len(table))

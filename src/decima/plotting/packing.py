@@ -18,7 +18,6 @@ def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         scores: load (a part of all executor time), scheduler, avg_jct_s.
-        axes: Where to draw; a new figure when omitted.
     """
     means = scores.groupby(["load", "scheduler"])["avg_jct_s"].mean().unstack("scheduler")
     largest = means.apply(style.largest_shown, axis=1)
@@ -43,7 +42,6 @@ def score_over_fragmentation(scores: pandas.DataFrame, axes: Axes | None = None)
 
     Args:
         scores: scheduler, avg_jct_s, fragmentation (a part of the memory held).
-        axes: Where to draw; a new figure when omitted.
     """
     means = scores.groupby("scheduler")[["avg_jct_s", "fragmentation"]].mean()
     for name in style.display_order(scores["scheduler"]):
@@ -71,7 +69,6 @@ def use_of_classes(
         uses: scheduler, size (0 for the smallest jobs), memory of the class, the column ``value``.
         scheduler: Whose use is shown.
         against: Whose use is 1.
-        axes: Where to draw; a new figure when omitted.
         value: Column that is summed and compared.
         label: Label of the height.
 
@@ -99,7 +96,6 @@ def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: A
         jobs: scheduler, seed, size (0 for the smallest jobs), avg_jct_s of jobs of that size.
         scheduler: Whose JCT is shown.
         against: Whose JCT is 0 %.
-        axes: Where to draw; a new figure when omitted.
 
     Source: §7.3, Figure 12a.
     """
@@ -126,7 +122,6 @@ def cost_of_parts(parts: pandas.DataFrame, axes: Axes | None = None) -> None:
 
     Args:
         parts: part, setting, above_best_percent.
-        axes: Where to draw; a new figure when omitted.
     """
     names = list(dict.fromkeys(parts["part"]))
     marks = zip((style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.BLACK), "osD^v", strict=True)

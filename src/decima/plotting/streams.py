@@ -15,7 +15,6 @@ def jct_over_time(jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: 
 
     Args:
         jobs: scheduler, arrival_s, jct_s.
-        axes: Where to draw; a new figure when omitted.
         windows: Windows of equal length between the first and the last arrival.
 
     Source: §7.2, Figure 10b.
@@ -37,7 +36,6 @@ def against_work(jobs: pandas.DataFrame, axes: Axes | None = None, *, value: str
 
     Args:
         jobs: scheduler, work_s, the column ``value``.
-        axes: Where to draw; a new figure when omitted.
         value: Column of the height, above 0.
         label: Label of the height, with its unit.
         log: Logarithmic height.
@@ -68,7 +66,6 @@ def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across
 
     Args:
         jobs: scheduler, job, executed_s.
-        axes: Where to draw; a new figure when omitted.
         across: Scheduler along the x axis.
         up: Scheduler along the y axis.
 

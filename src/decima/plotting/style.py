@@ -105,13 +105,16 @@ def styled(draw: Callable) -> Callable:
     return inside
 
 
+_AXES = "axes: Where to draw; a new figure when omitted."
+
+
 def on_axes(
     width: float = COLUMN, height: float = 2.4, legend: Callable[[Axes], object] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., Axes]]:
     """Decorator of a function that draws on ``axes``, by default those of a new figure.
 
     It draws inside :func:`context` and returns the axes. With ``legend`` it has an option of that name; the legend is
-    left out if that is false.
+    left out if that is false. The docstring tells of ``axes``, so that those of the functions need not.
 
     Args:
         width: Of a new figure, inches.
@@ -135,6 +138,9 @@ def on_axes(
 
         option = [Parameter("legend", Parameter.KEYWORD_ONLY, default=True, annotation="bool")]
         parameters = [*shape.parameters.values(), *option[: legend is not None]]
+        before, args, rest = (draw.__doc__ or "").partition("    Args:\n")
+        others, gap, after = rest.partition("\n\n")
+        inside.__doc__ = f"{before}{args}{others.rstrip()}\n        {_AXES}{gap}{after}"
         inside.__signature__ = shape.replace(parameters=parameters, return_annotation="Axes")
         return inside
 
@@ -203,9 +209,6 @@ def save(figure: matplotlib.figure.Figure, path: str | Path, kinds: Sequence[str
         figure: What is drawn.
         path: Path without a suffix, or with one of ``KINDS``.
         kinds: Some of ``KINDS``.
-
-    Returns:
-        The paths.
     """
     stem = Path(path)
     stem = stem.with_suffix("") if stem.suffix[1:] in KINDS else stem

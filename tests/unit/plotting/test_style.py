@@ -1,9 +1,15 @@
+import re
+from importlib import import_module
+from inspect import getdoc, isfunction, signature
+from pkgutil import iter_modules
+
 import matplotlib
 import matplotlib.colors
 import numpy as np
 import pytest
 from IPython.core.formatters import DisplayFormatter
 
+from decima import plotting
 from decima.core.appearance import TABLES, appearances
 from decima.plotting import style, words
 from decima.systems.spark.schedulers import list_schedulers
@@ -106,6 +112,15 @@ def test_files_are_the_same_byte_for_byte_and_carry_no_date(tmp_path):
 def test_a_stem_with_a_dot_is_kept(tmp_path):
     names = [path.name for path in style.save(figure(), tmp_path / "alpha-0.5")]
     assert names == ["alpha-0.5.png", "alpha-0.5.pdf", "alpha-0.5.svg"]
+
+
+def test_every_argument_of_a_plot_is_described():
+    """Those of the decorator too, which writes about axes."""
+    for module in (import_module(f"decima.plotting.{each.name}") for each in iter_modules(plotting.__path__)):
+        for name, function in vars(module).items():
+            if isfunction(function) and function.__module__ == module.__name__ and "Args:" in (getdoc(function) or ""):
+                arguments = set(signature(function).parameters) - {"legend"}
+                assert arguments <= set(re.findall(r"^ +(?:\*\*)?(\w+): ", function.__doc__, re.MULTILINE)), name
 
 
 def test_a_notebook_shows_a_figure_as_png():
