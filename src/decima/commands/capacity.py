@@ -78,8 +78,7 @@ def capacity(
         ),
     ] = None,
     dynamic: Annotated[
-        str | None,
-        typer.Option(metavar="MIN-MAX", help="Simulate dynamic allocation between so many executors, too."),
+        str | None, typer.Option(metavar="MIN-MAX", help="Simulate dynamic allocation between so many executors, too.")
     ] = None,
     lose: Annotated[
         float, typer.Option(metavar="RATE", min=0.0, help="Executors that are lost, per executor and hour.")

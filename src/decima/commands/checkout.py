@@ -64,8 +64,7 @@ def _add(group: typer.Typer, package: str, commands: dict[str, str]) -> None:
 
 def plugin(
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to put the jar.", show_default="the user's cache folder"),
+        Path | None, typer.Option(metavar="FILE", help="Where to put the jar.", show_default="the user's cache folder")
     ] = None,
     spark: Annotated[
         Path | None,

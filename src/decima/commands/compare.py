@@ -94,8 +94,7 @@ def compare(
     workers: options.Workers = None,
     backend: options.Backend = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write all scores (.csv, .parquet) or the table (.md, .tex)."),
+        Path | None, typer.Option(metavar="FILE", help="Write all scores (.csv, .parquet) or the table (.md, .tex).")
     ] = None,
     gantt: options.Gantt = None,
 ) -> None:
@@ -111,7 +110,7 @@ def compare(
     with options.opened(schedulers, system) as competitors:
         settings, spec = cluster.settings(), cluster.spec()
         comparison = run(
-            competitors | cluster.searches(),
+            competitors | getattr(cluster, "searches", dict)(),
             spec,
             seeds=range(seed, seed + seeds),
             cluster=settings,

@@ -47,13 +47,11 @@ def read_applications(logs: Sequence[Path]) -> tuple[list[Application], int, int
 
 def from_spark(
     logs: Annotated[
-        list[Path],
-        typer.Argument(metavar="LOG", help="Event logs: files, eventlog_v2_ folders, or folders of these."),
+        list[Path], typer.Argument(metavar="LOG", help="Event logs: files, eventlog_v2_ folders, or folders of these.")
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the profiles: a .parquet.")],
     named_only: Annotated[
-        bool,
-        typer.Option("--named-only", help="Only queries named by a decima property or a job description."),
+        bool, typer.Option("--named-only", help="Only queries named by a decima property or a job description.")
     ] = False,
 ) -> None:
     """Make job profiles from Spark event logs.

@@ -352,12 +352,7 @@ def placement(
 
 
 def _exhaustive() -> Any:
-    record = options.module_of("spark").ExhaustiveOptions
-    return options.grouped(exhaustive, system="spark", record=record)
-
-
-def _idle_value() -> Any:
-    return options.grouped(idle_value, system="spark")
+    return options.grouped(exhaustive, system="spark", record=options.module_of("spark").ExhaustiveOptions)
 
 
 VERB = Verb(
@@ -366,7 +361,7 @@ VERB = Verb(
         "spark": {
             "bound": options.maker(bound, "spark", "optimum"),
             "exhaustive": _exhaustive,
-            "idle-value": _idle_value,
+            "idle-value": lambda: options.grouped(idle_value, system="spark"),
         },
         "unequal": {
             "exact": options.maker(exact, "unequal", "optimum"),

@@ -219,8 +219,7 @@ def alibaba(
         int | None, typer.Option(metavar="JOBS", help="Generate so many jobs similar to the trace's; needs no data.")
     ] = None,
     mix: Annotated[
-        str | None,
-        typer.Option(metavar="public|paper", help="Stages per generated job.", show_default="public"),
+        str | None, typer.Option(metavar="public|paper", help="Stages per generated job.", show_default="public")
     ] = None,
     executors: Annotated[
         int,

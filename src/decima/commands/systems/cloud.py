@@ -92,11 +92,6 @@ class CompareOptions(Options):
 
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"schedulers": None})
 
-    @staticmethod
-    def searches() -> dict[str, Any]:
-        """Nothing is searched beside the schedulers."""
-        return {}
-
 
 def all_schedulers() -> list[str]:
     """Names that are compared by default."""

@@ -36,9 +36,7 @@ ClusterExecutors = Annotated[
 Changes = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        metavar="GROUP.KEY=VALUE",
-        help="Change a setting (settings.moving_delay_ms=0); may be repeated.",
+        "--set", metavar="GROUP.KEY=VALUE", help="Change a setting (settings.moving_delay_ms=0); may be repeated."
     ),
 ]
 
@@ -129,11 +127,6 @@ class CompareOptions(Options):
     """Options of a comparison or a tuning."""
 
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-
-    @staticmethod
-    def searches() -> dict[str, Any]:
-        """Nothing is searched beside the schedulers."""
-        return {}
 
 
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
