@@ -41,11 +41,17 @@ def run(*arguments):
     return result
 
 
+def show(*arguments):
+    """Run `decima`, which must succeed; returns what it shows on stdout."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
 def succeed(*arguments):
     """Run `decima`, which must succeed in silence on stderr; returns the last line of stdout."""
     result = run(*arguments)
-    assert result.exit_code == 0, result.stderr
-    assert result.stderr == ""
+    assert (result.exit_code, result.stderr) == (0, "")
     return result.stdout.splitlines()[-1]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from decima.commands.capacity import default_sizes, read_price, read_sizes
 from decima.core.errors import ConfigError
-from tests.unit.commands.calls import read_json, refuse, run, succeed
+from tests.unit.commands.calls import read_json, refuse, run, show, succeed
 from tests.unit.connect.event_lines import LOGS, small_log, write
 
 QUERIES = LOGS / "queries.zstd"
@@ -19,10 +19,9 @@ def names(folder):
 
 def test_answer_table_and_files(folder):
     files = ("--out", folder / "o.json", "--page", folder / "p.html", "--emit", folder / "e.conf")
-    result = run("capacity", QUERIES, *FEW, "--price", 0.5, *files)
-    assert result.exit_code == 0, result.stderr
+    shown = show("capacity", QUERIES, *FEW, "--price", 0.5, *files)
     assert names(folder) == ["e.conf", "o.json", "p.html"]
-    lines = result.stdout.splitlines()
+    lines = shown.splitlines()
     assert lines[0].startswith("1 recording, each application alone: 6 queries used")
     table = [line.split() for line in lines if re.match(r" +\d+\*? ", line)]
     assert [row[0].rstrip("*") for row in table] == ["1", "2", "4"]
@@ -137,9 +136,8 @@ def test_prices_are_of_whole_vms():
 def test_dynamic_allocation_and_losses(folder):
     files = ("--out", folder / "o.json", "--page", folder / "p.html", "--emit", folder / "e.conf")
     call = ("capacity", QUERIES, *FEW, "--dynamic", "1-4", "--set", "settings.executor_startup_ms=100", "--price", 0.5)
-    result = run(*call, *files)
-    assert result.exit_code == 0, result.stderr
-    assert re.search(r"dynamic allocation, 1 to 4 executors, fifo, load 1: run [\d.]+ s, [\d.e-]+ exec", result.stdout)
+    shown = show(*call, *files)
+    assert re.search(r"dynamic allocation, 1 to 4 executors, fifo, load 1: run [\d.]+ s, [\d.e-]+ exec", shown)
     document = read_json(folder / "o.json")
     (ranged,), points = document["dynamic"], {point["executors"]: point for point in document["points"]}
     assert (ranged["min_executors"], ranged["executors"]) == (1, 4)

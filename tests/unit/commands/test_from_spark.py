@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from decima.workload import load
-from tests.unit.commands.calls import refuse, run, succeed
+from tests.unit.commands.calls import refuse, run, show, succeed
 from tests.unit.connect.event_lines import LOGS, small_log, write
 
 SIDE = ["jobs.report.csv", "jobs.runs.csv", "jobs.sizes.csv"]
@@ -30,9 +30,8 @@ def test_profiles_and_tables_of_a_real_log(folder):
 
 
 def test_what_was_used_and_skipped_is_printed(folder):
-    result = run("workload", "from-spark", LOGS / "failed-task.zstd", "--out", folder / "jobs.parquet")
-    assert result.exit_code == 0
-    printed = [line.strip() for line in result.stdout.splitlines()]
+    shown = show("workload", "from-spark", LOGS / "failed-task.zstd", "--out", folder / "jobs.parquet")
+    printed = [line.strip() for line in shown.splitlines()]
     assert "1  query: used" in printed
     assert "1  query: a job failed or was cancelled" in printed
     assert "1  task: task failed or was killed" in printed

@@ -11,7 +11,7 @@ from decima.systems.spark.optimum.idle_value import TwoClassCluster, idle_value
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
-from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
+from tests.unit.commands.calls import read_json, refuse, run, show, succeed, write_json
 
 SMALL = ("--jobs", "synthetic:n=4,sizes=xs", "--executors", 5, "--seed", 3)
 
@@ -69,31 +69,28 @@ def test_bound_is_what_the_library_computes(folder):
 
 
 def test_bound_without_search_on_a_file(jobs):
-    result = run("optimum", "--jobs", jobs, "--budget", 0, "--executors", 3)
-    assert result.exit_code == 0, result.stderr
-    policies = [line.split()[0] for line in result.stdout.splitlines()[1:-1]]
+    shown = show("optimum", "--jobs", jobs, "--budget", 0, "--executors", 3)
+    policies = [line.split()[0] for line in shown.splitlines()[1:-1]]
     assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
 
 
 def test_bound_shows_a_fluid_estimate_on_request(folder):
     path = folder / "bounds.csv"
-    result = run("optimum", "--jobs", "embedded:n=4", "--budget", 0, "--fluid", "--durations", "mean", "--out", path)
-    assert result.exit_code == 0, result.stderr
+    shown = show("optimum", "--jobs", "embedded:n=4", "--budget", 0, "--fluid", "--durations", "mean", "--out", path)
     table = pandas.read_csv(path).set_index("policy")["avg_jct_s"]
     assert table["lower_bound"] < table["fluid_estimate"] < table["capped_srw"]
-    assert f"best found {table.drop(['lower_bound', 'fluid_estimate']).min():.2f} s" in result.stdout
+    assert f"best found {table.drop(['lower_bound', 'fluid_estimate']).min():.2f} s" in shown
 
 
 def test_bound_with_delays_compares_equal_budgets(folder):
     path = folder / "bounds.csv"
     jobs = ("--jobs", "two_class:n=6,load=0.8,executors=1", "--executors", 1)
-    result = run("optimum", "fifo", *jobs, "--budget", 60, "--delays", "--out", path)
-    assert result.exit_code == 0, result.stderr
+    shown = show("optimum", "fifo", *jobs, "--budget", 60, "--delays", "--out", path)
     table = pandas.read_csv(path).set_index("policy")["avg_jct_s"]
     assert list(table.index) == ["fifo", "search", "search_twice", "search_delays", "lower_bound"]
     assert table["lower_bound"] <= table["search_delays"] <= table["search"] <= table["fifo"]
     gain = 100.0 * (1.0 - table["search_delays"] / table["search_twice"])
-    assert f"delays gain {gain:.2f} % for a scheduler that knows the future" in result.stdout
+    assert f"delays gain {gain:.2f} % for a scheduler that knows the future" in shown
 
 
 def test_bad_bound(jobs, folder):

@@ -33,21 +33,8 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("counts", [("1", "2", "4"), ("1,2,4",), ("1 2 4",)])
 def test_lists_may_be_written_with_blanks_or_commas(tmp_path, asked, counts):
-    sentence = refuse(
-        *(
-            "spark",
-            "profile",
-            "--scale",
-            "0.5",
-            "1",
-            "--executors",
-            *counts,
-            "--repetitions",
-            2,
-            "--out",
-            tmp_path / "o",
-        )
-    )
+    options = ("--scale", "0.5", "1", "--executors", *counts, "--repetitions", 2, "--out", tmp_path / "o")
+    sentence = refuse("spark", "profile", *options)
     assert sentence == "no Spark in this test"
     applications = asked[0].applications
     assert len(applications) == 2 * 3 * 2
@@ -108,10 +95,7 @@ def test_slim_copies_logs(tmp_path):
     shutil.copy(LOGS / "plain", source / "sf1-e4-r0-a0.jsonl")
     shutil.copy(LOGS / "queries.zstd", source / "sf1-e3-r0-a0.jsonl.zstd")
     line = succeed("spark", "slim", source, "--out", tmp_path / "slim")
-    assert sorted(path.name for path in (tmp_path / "slim").iterdir()) == [
-        "sf1-e3-r0-a0.jsonl.zstd",
-        "sf1-e4-r0-a0.jsonl.zstd",
-    ]
+    assert {path.name for path in (tmp_path / "slim").iterdir()} == {f"sf1-e{n}-r0-a0.jsonl.zstd" for n in (3, 4)}
     assert line.startswith("wrote 2 logs, ")
 
 

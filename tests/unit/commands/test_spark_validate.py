@@ -9,7 +9,7 @@ import pytest
 
 from decima.connect.cluster import machine, tpch_queries, tpch_tables
 from measure.validation import Validation
-from tests.unit.commands.calls import refuse, run
+from tests.unit.commands.calls import refuse, show
 from tests.unit.connect.planted_logs import write_folders
 from tests.unit.measure.fidelity.test_simulation import LEVELS, job
 
@@ -67,9 +67,8 @@ def test_measured_runs_are_compared_and_written(tmp_path, monkeypatch):
     monkeypatch.setattr(Validation, "mixes", lambda _: SimpleNamespace(missing=list))
     monkeypatch.setattr(Validation, "measure_alone", lambda *_: None)
     monkeypatch.setattr(Validation, "measure_mixes", lambda *_: None)
-    result = run("spark", "validate", "--out", tmp_path, "--simulations", 2, "--threads", 1)
-    assert result.exit_code == 0, result.stderr
-    lines = result.stdout.splitlines()
+    shown = show("spark", "validate", "--out", tmp_path, "--simulations", 2, "--threads", 1)
+    lines = shown.splitlines()
     assert lines[-1] == f"wrote fidelity_runs.csv, fidelity_floor.csv, fidelity_summary.csv to {tmp_path}"
     assert any(line.startswith("mix") and "profile alone" in line for line in lines)
     assert set(pandas.read_csv(tmp_path / "fidelity_runs.csv")["name"]) == {"q1-1g", "q2-1g"}

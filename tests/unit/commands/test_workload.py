@@ -5,13 +5,12 @@ import pytest
 
 from decima.workload import load, synthetic_batch, synthetic_poisson
 from decima.workload.sources import JOB_OPTIONS, PRESETS, get_source, list_sources
-from tests.unit.commands.calls import refuse, run, succeed
+from tests.unit.commands.calls import refuse, run, show, succeed
 
 
 def test_describe_shows_a_row_per_job_and_a_summary(jobs, folder):
-    result = run("workload", "describe", jobs, "--out", folder / "t.csv")
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
+    shown = show("workload", "describe", jobs, "--out", folder / "t.csv")
+    lines = shown.splitlines()
     assert lines[0].split() == ["name", "stages", "tasks", "work_s", "critical_path_s", "arrival_s"]
     assert [line.split()[1] for line in lines[1:4]] == ["diamond", "late", "early"]
     # 6 tasks of (900 + 700 + 300 + 350.5) / 4, 3 of 400, 2 of (3 x 500 + 600) / 4 and one of 100 ms

@@ -82,13 +82,8 @@ CLEAN = "processes.end_group(tree); processes.release(guard)"
     ],
 )
 def test_no_process_is_left_after_a_signal(number, said, code):
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT.format(script=TREE, ending=CLEAN)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    with parent:
+    program = [sys.executable, "-c", PARENT.format(script=TREE, ending=CLEAN)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
         pids = [int(word) for word in parent.stdout.readline().split()]
         assert len(pids) == 3
         assert all(alive(pid) for pid in pids)

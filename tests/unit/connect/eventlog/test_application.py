@@ -117,28 +117,20 @@ def test_killed_executor():
 
 
 def test_times_and_sizes_by_hand(tmp_path):
+    metrics = {
+        "Executor Run Time": 60,
+        "Executor CPU Time": 50_000_000,
+        "Executor Deserialize Time": 7,
+        "Result Serialization Time": 3,
+        "JVM GC Time": 4,
+        "Shuffle Read Metrics": {"Remote Bytes Read": 100, "Local Bytes Read": 11, "Fetch Wait Time": 2},
+        "Shuffle Write Metrics": {"Shuffle Bytes Written": 5},
+        "Input Metrics": {"Bytes Read": 9},
+    }
     lines = [
         executor_added(cores=1, **{"Request Time": T0 - 2500}),
         job_start(0, [stage(0)], 10),
-        task_end(
-            0,
-            0,
-            20,
-            120,
-            info={"Getting Result Time": T0 + 110},
-            **{
-                "Task Metrics": {
-                    "Executor Run Time": 60,
-                    "Executor CPU Time": 50_000_000,
-                    "Executor Deserialize Time": 7,
-                    "Result Serialization Time": 3,
-                    "JVM GC Time": 4,
-                    "Shuffle Read Metrics": {"Remote Bytes Read": 100, "Local Bytes Read": 11, "Fetch Wait Time": 2},
-                    "Shuffle Write Metrics": {"Shuffle Bytes Written": 5},
-                    "Input Metrics": {"Bytes Read": 9},
-                }
-            },
-        ),
+        task_end(0, 0, 20, 120, info={"Getting Result Time": T0 + 110}, **{"Task Metrics": metrics}),
         job_end(0, 130),
     ]
     log = read(tmp_path, lines)

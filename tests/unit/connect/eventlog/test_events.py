@@ -135,15 +135,9 @@ def test_task_of_spark_2():
         },
     }
     tasks = read(json.dumps(event, separators=(",", ":")).encode() + b"\n").tasks
-    assert {name: values[0] for name, values in tasks.numbers.items()} == {
-        "task_id": 17,
-        "spark_stage_id": 4,
-        "stage_attempt": 0,
-        "partition": 5,
-        "attempt": 0,
-        "launch_ms": T0,
-        "finish_ms": T0 + 1200,
-    }
+    numbers = {"task_id": 17, "spark_stage_id": 4, "stage_attempt": 0, "partition": 5, "attempt": 0}
+    numbers |= {"launch_ms": T0, "finish_ms": T0 + 1200}
+    assert {name: values[0] for name, values in tasks.numbers.items()} == numbers
     assert tasks.metrics["cpu_ms"][0] == 900.0
     assert tasks.metrics["shuffle_read_bytes"][0] == 15.0
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from decima.connect.eventlog import prediction
@@ -41,16 +42,8 @@ def test_a_query_that_the_sources_lack_is_left_out(tmp_path):
 
 
 def test_errors_of_a_table():
-    import pandas
-
-    runs = pandas.DataFrame(
-        {
-            "app_id": ["a", "a", "b", "b"],
-            "name": ["q", "r", "q", "r"],
-            "predicted_s": [1.2, 0.8, 1.0, 2.0],
-            "recorded_s": [1.0, 1.0, 1.0, 1.0],
-        }
-    )
+    rows = [("a", "q", 1.2, 1.0), ("a", "r", 0.8, 1.0), ("b", "q", 1.0, 1.0), ("b", "r", 2.0, 1.0)]
+    runs = pandas.DataFrame(rows, columns=["app_id", "name", "predicted_s", "recorded_s"])
     error = prediction.error_of(runs)
     assert error.query[0] == pytest.approx((10.0 + 60.0) / 2)
     assert error.total[0] == pytest.approx((0.0 + 50.0) / 2)

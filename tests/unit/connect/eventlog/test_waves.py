@@ -9,8 +9,7 @@ from decima.workload.profile import WAVES
 
 def place(tasks, slots=(1, 1)):
     """Tasks are (executor, launch, finish, query, stage)."""
-    columns = np.array(tasks, dtype=np.int64).T
-    executor, launch, finish, query, stage = columns
+    executor, launch, finish, query, stage = np.array(tasks, dtype=np.int64).T
     placement = assign_slots(executor, launch, finish, np.arange(len(tasks)), query, stage, slots)
     return placement.slot.tolist(), [WAVES[code] for code in placement.wave], placement.first_of_query.tolist()
 
@@ -47,14 +46,8 @@ def test_second_core_is_fresh_until_it_is_needed():
 def test_order_of_the_rows_does_not_matter():
     generator = np.random.default_rng(3)
     launch = np.sort(generator.integers(0, 500, 60))
-    columns = [
-        generator.integers(0, 2, 60),
-        launch,
-        launch + generator.integers(0, 90, 60),
-        np.arange(60),
-        generator.integers(0, 3, 60),
-        generator.integers(0, 5, 60),
-    ]
+    executor, finish = generator.integers(0, 2, 60), launch + generator.integers(0, 90, 60)
+    columns = [executor, launch, finish, np.arange(60), generator.integers(0, 3, 60), generator.integers(0, 5, 60)]
     whole = assign_slots(*columns, [1, 3])
     order = generator.permutation(60)
     mixed = assign_slots(*(column[order] for column in columns), [1, 3])
