@@ -42,9 +42,6 @@ def pages() -> dict[Path, str]:
 def write_accounts() -> list[Path]:
     """Write the pages anew.
 
-    Returns:
-        Their paths.
-
     Raises:
         ConfigError: A page names a number that no published table has.
     """

@@ -28,12 +28,7 @@ class Input(Protocol):
     """Input of an experiment besides its code and parameters."""
 
     def paths(self, run: str, params: Mapping) -> list[str]:
-        """Files and folders relative to the checkout.
-
-        Args:
-            run: Name of the run.
-            params: Parameters of the run.
-        """
+        """Files and folders relative to the checkout."""
         ...
 
 
@@ -86,11 +81,7 @@ class PolicyInput:
     """Stored policies that an experiment runs."""
 
     def policies(self, params: Mapping) -> Sequence[str]:
-        """Names of the policies.
-
-        Args:
-            params: Parameters of the run.
-        """
+        """Names of the policies."""
         raise NotImplementedError
 
 

@@ -52,11 +52,7 @@ def experiment_of(name: str) -> str:
 
 
 def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
-    """Draw an experiment's figures into a folder: png, svg, of a published run pdf.
-
-    Returns:
-        Paths of the files.
-    """
+    """Draw an experiment's figures into a folder: png, svg, of a published run pdf."""
     paths: list[Path] = []
     kinds = plotting.style.KINDS if run in read_params("results") else ("png", "svg")
     for make in experiment(name).figures:

@@ -157,9 +157,6 @@ def reproduce(profile: str = "quick") -> str:
 
     Without the TPC-H profiles (no network, no mirror) the same pipeline runs on the embedded workload.
 
-    Returns:
-        The run.
-
     Raises:
         ConfigError: There is no such profile, or the pipeline already runs in this checkout.
         DecimaError: A stage of the pipeline failed.

@@ -129,9 +129,6 @@ class Measurement:
     def measure(self, finished: Callable[[AloneRun], None] = lambda run: None) -> None:
         """Measure all runs that are missing.
 
-        Args:
-            finished: called after every run.
-
         Raises:
             SparkError: Spark or the generator is missing or fails.
         """

@@ -96,12 +96,7 @@ class Experiment:
         return [block for block in blocks if block.runs]
 
     def measure(self, bench: Bench, finished: Callable[[BatchRecord], None] = lambda record: None) -> None:
-        """Measure all runs that are missing.
-
-        Args:
-            bench: where it runs.
-            finished: called after every attempt.
-        """
+        """Measure all runs that are missing."""
         for block in self.missing():
             number = 1 + max((int(path.name[4:6]) for path in (self.folder / LOGS).glob("app-*")), default=-1)
             with bench.application(block, number) as application:

@@ -62,10 +62,6 @@ def cells(profiles: Iterable[JobProfile]) -> pandas.DataFrame:
 def fit(table: pandas.DataFrame, bootstrap: int = BOOTSTRAP) -> ScalingModel:
     """Estimate all exponents.
 
-    Args:
-        table: as of `cells`.
-        bootstrap: draws behind the intervals.
-
     Returns:
         The model, without the overhead of a task, of which profiles say nothing.
     """
@@ -188,10 +184,6 @@ def residuals(model: ScalingModel, table: pandas.DataFrame) -> pandas.DataFrame:
     """Log of measured over fitted duration per cell.
 
     Cells that are the only one of their query, stage and wave are left out: they fit whatever the model says.
-
-    Args:
-        model: the fitted model.
-        table: as of `cells`.
     """
     expected = np.log([
         model.factor(row.query, row.wave, row.level) for row in table.itertuples()

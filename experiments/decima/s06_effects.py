@@ -61,11 +61,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         for wave in ("fresh", "first", "rest")
         if len(durations := getattr(stage, wave)[position])
     ]
-    return {
-        "effects": pandas.concat(effects),
-        "switches": pandas.concat(switches),
-        "waves": pandas.DataFrame(waves),
-    }
+    return {"effects": pandas.concat(effects), "switches": pandas.concat(switches), "waves": pandas.DataFrame(waves)}
 
 
 def effects_jct(tables: Tables, run: Run) -> plotting.style.Figure:

@@ -192,9 +192,5 @@ def fig16_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 EXPERIMENT = Experiment(
-    "appendix_a",
-    "appendix A, Figure 16",
-    compute,
-    figures=(fig16_dag, fig16_schedules),
-    tiny={"epsilon_s": [0.1]},
+    "appendix_a", "appendix A, Figure 16", compute, figures=(fig16_dag, fig16_schedules), tiny={"epsilon_s": [0.1]}
 )

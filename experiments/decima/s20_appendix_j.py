@@ -52,11 +52,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     scores = [table.assign(arrivals="batch")]
     changes = [paired_changes(table, ("decima", SEEING, BLIND), BASELINES).assign(arrivals="batch")]
     streams = on_streams_of_load(
-        {SEEING: params_of["seeing"], BLIND: params_of["stream"]},
-        source,
-        params,
-        context,
-        "streams without durations",
+        {SEEING: params_of["seeing"], BLIND: params_of["stream"]}, source, params, context, "streams without durations"
     )
     for gap_s, rows in streams.groupby("interarrival_s", sort=False):
         scores.append(rows.assign(arrivals=f"one job every {gap_s:g} s"))

@@ -47,8 +47,7 @@ def register(group: typer.Typer) -> None:
 
 def profile(
     out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Folder of event logs, runs.csv, profile.parquet; continued if present."),
+        Path, typer.Option(metavar="DIR", help="Folder of event logs, runs.csv, profile.parquet; continued if present.")
     ],
     scale: Annotated[str, typer.Option(metavar="SF...", help="TPC-H scale factors.")] = "1",
     executors: Annotated[str, typer.Option(metavar="N...", help="Numbers of one-core executors.")] = "1 2 3 4",
@@ -85,10 +84,7 @@ def profile(
     )
     check_folder(out)
     measurement = Measurement(out, applications, data, memory_mb)
-    with (
-        ended_by_signals(),
-        progress_bar("queries", measurement.total(), "run") as bar,
-    ):
+    with ended_by_signals(), progress_bar("queries", measurement.total(), "run") as bar:
 
         def finished(run: AloneRun) -> None:
             bar.set_postfix_str(f"{run.log} {run.query}", refresh=False)

@@ -264,12 +264,7 @@ def job_times_ms(
 
 def _simulated(variant: str, profile: str, times_ms: np.ndarray) -> dict:
     spread = float(np.std(times_ms, ddof=1)) if len(times_ms) > 1 else 0.0
-    return {
-        "variant": variant,
-        "profile": profile,
-        "simulated_ms": float(np.mean(times_ms)),
-        "simulated_sd_ms": spread,
-    }
+    return {"variant": variant, "profile": profile, "simulated_ms": float(np.mean(times_ms)), "simulated_sd_ms": spread}
 
 
 def _table(rows: Sequence[dict | None]) -> pandas.DataFrame:

@@ -60,10 +60,6 @@ def one_task_per_stage(profile: JobProfile, executors: int) -> tuple[JobProfile,
     decides anew after every task. The first tasks of a stage, as many as there are executors, take durations of its
     first wave, all others of its later waves.
 
-    Args:
-        profile: The job.
-        executors: Of the cluster.
-
     Returns:
         The job, and for each of its stages the index of the stage it is a task of.
     """

@@ -23,12 +23,7 @@ import numpy as np
 
 from decima.bench.seen import SeenState, Window
 from decima.core.errors import DecimaError, SchedulerError
-from decima.systems.spark.schedulers.interface import (
-    CompiledScheduler,
-    Decision,
-    Observation,
-    decision_parts,
-)
+from decima.systems.spark.schedulers.interface import CompiledScheduler, Decision, Observation, decision_parts
 from decima.systems.spark.schedulers.registry import make_scheduler
 
 START_S = 600.0  # until the process has loaded the entry; on a new machine it compiles the simulator, too

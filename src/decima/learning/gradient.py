@@ -47,12 +47,7 @@ class Learner(AdamWeights):
         self._pool.shutdown(cancel_futures=True)
 
     def gradient(
-        self,
-        batch: Any,
-        decisions: np.ndarray,
-        advantages: np.ndarray,
-        log_prob: np.ndarray,
-        loss: Loss,
+        self, batch: Any, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
     ) -> Gradient:
         """Gradient of the summed loss.
 

@@ -10,11 +10,7 @@ from decima.learning.perceptron import LEAK, Perceptron
 
 
 class PerceptronLayer(keras.layers.Layer):
-    """A fully connected network: ``[..., inputs] -> [..., outputs]``, float32.
-
-    Args:
-        perceptron: Its widths and options.
-    """
+    """A fully connected network: ``[..., inputs] -> [..., outputs]``, float32."""
 
     def __init__(self, perceptron: Perceptron) -> None:
         super().__init__(name=perceptron.name)

@@ -89,12 +89,7 @@ class Recipe:
         return self.imitation.wanted and self.algorithm != "imitation"
 
     def make_algorithm(self, agent, seed: int) -> Algorithm:
-        """The algorithm, after imitation if the recipe wants it.
-
-        Args:
-            agent: What acts and learns.
-            seed: Seed of the run.
-        """
+        """The algorithm, after imitation if the recipe wants it."""
         phases = [Phase(self.algorithm, make_algorithm(self.algorithm, self.learning, agent, seed))]
         if self.imitates:
             warm = make_algorithm("imitation", self.imitation, agent, seed)

@@ -182,11 +182,7 @@ class Trainer:
         # Of equal scores the later weights are kept: they have learned for longer.
         if best is None or (scores.score <= best if self.validation.lower_is_better else scores.score >= best):
             self._best = weights
-            self._counters |= {
-                "best_score": scores.score,
-                "best_mode": scores.mode,
-                "best_iteration": self.iterations,
-            }
+            self._counters |= {"best_score": scores.score, "best_mode": scores.mode, "best_iteration": self.iterations}
         return scores.row
 
     # ---- time and budget ----------------------------------------------------------------------------------------

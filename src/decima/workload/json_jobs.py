@@ -40,9 +40,6 @@ def load(path: str | os.PathLike) -> Workload:
 
     The label is the one in the file, else the file's name without its ending.
 
-    Args:
-        path: the file.
-
     Raises:
         DataUnavailableError: there is no such file, or a TPC-H job is asked for and the data was not fetched.
         WorkloadError: the content is malformed; names job and stage, or line and column.
@@ -286,11 +283,7 @@ def _layout(label: str, profiles: dict[str, dict], jobs: list[dict]) -> str:
 
     lines = ["{", f'"label": {text(label)},']
     if profiles:
-        lines += [
-            '"profiles": {',
-            ",\n".join(f"  {text(key)}: {text(body)}" for key, body in profiles.items()),
-            "},",
-        ]
+        lines += ['"profiles": {', ",\n".join(f"  {text(key)}: {text(body)}" for key, body in profiles.items()), "},"]
     lines += ['"jobs": [', ",\n".join(f"  {text(job)}" for job in jobs), "]", "}"]
     return "\n".join(lines) + "\n"
 

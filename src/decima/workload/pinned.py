@@ -61,9 +61,6 @@ class PinnedFiles:
             all_or_none: Put files in place when all of them are verified; else each at once.
             progress: Label of a progress bar; None for no bar.
 
-        Returns:
-            The destination.
-
         Raises:
             DataUnavailableError: The source cannot be reached or lacks a file.
             ChecksumError: A file of the source differs from the checksum kept here.

@@ -70,12 +70,7 @@ def test_observation_has_unfinished_stages_and_offers():
     assert seen["dag_batch"].edge_links.tolist() == [[0, 1], [1, 2]]
     assert stages.tolist() == [0, 3]
     rest = {name: value for name, value in seen.items() if name != "dag_batch"}
-    assert rest == {
-        "dag_ptr": [0, 3, 4],
-        "num_committable_execs": 8,
-        "source_job_idx": 2,
-        "exec_supplies": [0, 0],
-    }
+    assert rest == {"dag_ptr": [0, 3, 4], "num_committable_execs": 8, "source_job_idx": 2, "exec_supplies": [0, 0]}
     for _ in range(8):  # until the first job releases executors
         state.decide(*decision_parts(SchedSimScheduler(small()).decide(Observation(state))))
         state.advance()

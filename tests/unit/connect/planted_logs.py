@@ -88,8 +88,7 @@ class PlantedLog:
                 self._task(stage, partition, self.names[executor], begin + launch, begin + max(round(finish), launch))
             finish = begin + round(float(log.finish_ms[mine].max()))
             self.add(
-                "JobEnd",
-                **{"Job ID": self.jobs, "Completion Time": finish, "Job Result": {"Result": "JobSucceeded"}},
+                "JobEnd", **{"Job ID": self.jobs, "Completion Time": finish, "Job Result": {"Result": "JobSucceeded"}}
             )
             self.jobs += 1
             self.stages += len(profile.stages)

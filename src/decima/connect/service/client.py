@@ -89,11 +89,6 @@ class ServiceClient:
     def call(self, name: str, request: Message, reply: type[Message]) -> Message:
         """Call a method and wait for its reply.
 
-        Args:
-            name: Name of the method.
-            request: Its request.
-            reply: Type of its reply.
-
         Raises:
             grpc.RpcError: With the status code of the service.
             ServiceError: The reply is no such message.

@@ -44,12 +44,7 @@ class JobGraph:
     """
 
     def __init__(
-        self,
-        message: protocol.Job,
-        stage_ids: Sequence[int],
-        dag: Dag,
-        durations: Durations,
-        known_work_ms: float,
+        self, message: protocol.Job, stage_ids: Sequence[int], dag: Dag, durations: Durations, known_work_ms: float
     ) -> None:
         self.label = message.job
         self.arrival_ms, self.priority, self.cap = message.arrival_ms, message.priority, message.cap

@@ -45,9 +45,6 @@ class Limits:
 class Budget:
     """What all sessions together take of what the service has.
 
-    Args:
-        limits: How much there is.
-
     Attributes:
         taken: What is taken, by kind (``TOTALS``).
     """
@@ -81,11 +78,7 @@ class Budget:
 
 
 class Account:
-    """What one session, or one shared cluster, takes of a budget.
-
-    Args:
-        budget: The budget.
-    """
+    """What one session, or one shared cluster, takes of a budget."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget

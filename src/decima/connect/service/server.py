@@ -201,12 +201,7 @@ class Service:
 
     def _handlers(self) -> grpc.GenericRpcHandler:
         """Make handlers of bytes; unparsable input is the caller's error, not a server failure."""
-        calls = {
-            "Open": self._open,
-            "Decide": self._decide,
-            "Assign": self._assign,
-            "Close": self._close,
-        }
+        calls = {"Open": self._open, "Decide": self._decide, "Assign": self._assign, "Close": self._close}
         handlers = {
             name: grpc.unary_unary_rpc_method_handler(self._call(name, answer)) for name, answer in calls.items()
         }
@@ -225,11 +220,7 @@ class Service:
         return handle
 
     async def _answer(
-        self,
-        name: str,
-        answer: Callable[[bytes], Awaitable[Message]],
-        data: bytes,
-        context: grpc.aio.ServicerContext,
+        self, name: str, answer: Callable[[bytes], Awaitable[Message]], data: bytes, context: grpc.aio.ServicerContext
     ) -> bytes:
         """Answer a message; what ``answer`` raises ends the call with a status code."""
         begin = time.perf_counter()

@@ -58,9 +58,7 @@ def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
         raise invalid("running is set, but a driver of a shared cluster reports no running tasks")
     try:
         return Settings.of_mode(
-            request.mode or "paper",
-            executors=request.executors,
-            moving_delay_ms=request.moving_delay_ms,
+            request.mode or "paper", executors=request.executors, moving_delay_ms=request.moving_delay_ms
         )
     except ConfigError as error:
         raise invalid(str(error)) from error
@@ -82,13 +80,7 @@ def chance(request: protocol.OpenRequest) -> np.random.Generator:
 
 
 class JobTable:
-    """Jobs of a mirror as one client reports them or, with different prefixes, several.
-
-    Args:
-        mirror: Where they are kept.
-        book: Profiles for their durations.
-        limits: Largest sizes.
-    """
+    """Jobs of a mirror as one client reports them or, with different prefixes, several."""
 
     def __init__(self, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
         self.mirror = mirror

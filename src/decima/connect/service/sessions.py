@@ -109,13 +109,7 @@ class Entry:
 
 
 class Sessions:
-    """Open sessions by id.
-
-    Args:
-        offering: The schedulers.
-        book: Profiles for durations.
-        limits: Largest sizes.
-    """
+    """Open sessions by id."""
 
     def __init__(self, offering: Offering, book: ProfileBook | None = None, limits: Limits | None = None) -> None:
         self.offering = offering

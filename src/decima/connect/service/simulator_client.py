@@ -277,8 +277,5 @@ def _words(rng: np.random.Generator) -> protocol.Pcg64:
         raise ConfigError(f"the service continues generators of kind PCG64, got {known['bit_generator']}")
     state, increment = known["state"]["state"], known["state"]["inc"]
     return protocol.Pcg64(
-        state_high=state >> 64,
-        state_low=state & _WORD,
-        increment_high=increment >> 64,
-        increment_low=increment & _WORD,
+        state_high=state >> 64, state_low=state & _WORD, increment_high=increment >> 64, increment_low=increment & _WORD
     )

@@ -24,12 +24,7 @@ STAGE_FIELDS = {
     "moving": "stage_moving",
     "committed": "stage_commit",
 }
-JOB_FIELDS = {
-    "attached": "job_attached",
-    "moving": "job_moving",
-    "committed": "job_commit",
-    "outgoing": "job_outgoing",
-}
+JOB_FIELDS = {"attached": "job_attached", "moving": "job_moving", "committed": "job_commit", "outgoing": "job_outgoing"}
 
 #: Bytes of a message that are parsed at a time.
 PART_BYTES = 32 * 1024

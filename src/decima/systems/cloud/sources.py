@@ -189,17 +189,9 @@ _SOURCES = (
         ),
     ),
     Source(
-        "normal",
-        "the published trace with normal arrivals, 50 jobs",
-        lambda seed: _published("normal"),
-        drawn=False,
+        "normal", "the published trace with normal arrivals, 50 jobs", lambda seed: _published("normal"), drawn=False
     ),
-    Source(
-        "burst",
-        "the published trace with burst arrivals, 100 jobs",
-        lambda seed: _published("burst"),
-        drawn=False,
-    ),
+    Source("burst", "the published trace with burst arrivals, 100 jobs", lambda seed: _published("burst"), drawn=False),
     Source(
         "redrawn",
         "jobs drawn from a published trace, Poisson arrivals: held-out traces",

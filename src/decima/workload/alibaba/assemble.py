@@ -36,9 +36,6 @@ def parse_name(name: str) -> TaskName | None:
 
     Of a name that was cut the last number may have lost digits; it is left out.
 
-    Args:
-        name: As in the trace.
-
     Returns:
         What it says; None for an independent task, whose name has no number of this form.
     """

@@ -77,9 +77,6 @@ def prepare_tpch(raw: Path | None = None, path: Path | None = None) -> Path:
         raw: folder of the raw files; `data/raw/tpch` when omitted.
         path: the prepared file; `data/workloads/tpch.parquet` when omitted.
 
-    Returns:
-        The path of the prepared file.
-
     Raises:
         DataUnavailableError: a raw file is missing.
         ChecksumError: a raw file differs from the checksum kept in the package.

@@ -89,10 +89,6 @@ def clean_first_waves(first: Mapping[int, Sequence[int]], fresh: Mapping[int, Se
 def load_restricted(content: bytes, path: Path | str):
     """Decode a `.npy` file that holds one pickled object, admitting numpy's array classes only.
 
-    Args:
-        content: the whole file.
-        path: named in errors.
-
     Raises:
         WorkloadError: the file is truncated, of another kind, or its pickle asks for more than numpy arrays.
     """

@@ -25,8 +25,7 @@ def test_protocol_needs_no_other_files():
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["import decima; decima.simulate", "import decima; decima.list_schedulers()", "import decima.app"],
+    "statement", ["import decima; decima.simulate", "import decima; decima.list_schedulers()", "import decima.app"]
 )
 def test_grpc_is_loaded_by_those_who_use_it(statement):
     loaded = modules_after(statement)

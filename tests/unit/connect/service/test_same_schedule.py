@@ -12,11 +12,7 @@ from tests.random_clusters import random_workload
 from tests.services import SERVED, running, sessions_of
 
 STREAM = synthetic_poisson(7, 8.0, seed=3, initial=2)
-WORKLOADS = {
-    "batch": synthetic_batch(4, seed=1),
-    "stream": STREAM,
-    "odd": random_workload(np.random.default_rng(5)),
-}
+WORKLOADS = {"batch": synthetic_batch(4, seed=1), "stream": STREAM, "odd": random_workload(np.random.default_rng(5))}
 
 
 @pytest.fixture(scope="module")

@@ -51,10 +51,7 @@ class Optimum:
         return (
             {"kind": self.status}
             | {name: getattr(self, name) for name in names}
-            | {
-                "reward_bound": self.reward_bound,
-                "result": self.result.as_dict(),
-            }
+            | {"reward_bound": self.reward_bound, "result": self.result.as_dict()}
         )
 
 

@@ -50,10 +50,7 @@ class Solved:
 
 
 def solve_period(
-    problem: Problem,
-    nodes: int,
-    begin: Callable[[int], tuple[float, np.ndarray]],
-    dual: DualPrices | None = None,
+    problem: Problem, nodes: int, begin: Callable[[int], tuple[float, np.ndarray]], dual: DualPrices | None = None
 ) -> Solved:
     """Search a period that begins with an empty cluster.
 

@@ -246,12 +246,7 @@ class _Model:
     """
 
     def __init__(
-        self,
-        cluster: TwoClassCluster,
-        step_s: float,
-        queues: tuple[int, int],
-        *,
-        started_by: _Model | None = None,
+        self, cluster: TwoClassCluster, step_s: float, queues: tuple[int, int], *, started_by: _Model | None = None
     ) -> None:
         self.cluster, self.step_s, self.queues = cluster, float(step_s), queues
         executors = cluster.executors

@@ -43,12 +43,7 @@ def frag_scores(requests: np.ndarray, classes: np.ndarray, executors: np.ndarray
 
 
 def troublesome(
-    durations_ms: np.ndarray,
-    requests: np.ndarray,
-    classes: np.ndarray,
-    executors: np.ndarray,
-    long: float,
-    frag: float,
+    durations_ms: np.ndarray, requests: np.ndarray, classes: np.ndarray, executors: np.ndarray, long: float, frag: float
 ) -> np.ndarray:
     """Stages of a job, long or hard to pack, that should run simultaneously.
 

@@ -40,11 +40,7 @@ class Optimum:
 
 
 def optimum(
-    instance: Instance,
-    *,
-    duplicate: bool = True,
-    time_limit_s: float = 60.0,
-    progress: str | None = None,
+    instance: Instance, *, duplicate: bool = True, time_limit_s: float = 60.0, progress: str | None = None
 ) -> Optimum:
     """Shortest schedule with a proof that none is shorter, by CP-SAT of OR-Tools.
 
