@@ -14,6 +14,11 @@ def checkpoint(value=1.0):
     return Checkpoint({"seed": 3}, {"iteration": 4, "best_score": None}, arrays, [{"jct_s": 0.1, "kl": float("nan")}])
 
 
+def refuse(folder, message):
+    with pytest.raises(CheckpointError, match=message):
+        Checkpoint.load(folder)
+
+
 def test_round_trip_is_exact(tmp_path):
     checkpoint(1.0 / 3.0).save(tmp_path)
     found = Checkpoint.load(tmp_path)
@@ -60,25 +65,21 @@ def test_killed_while_writing_leaves_the_old_checkpoint(tmp_path, monkeypatch):
 
 
 def test_damaged_files_are_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="cannot resume: there is no"):
-        Checkpoint.load(tmp_path)
+    refuse(tmp_path, "cannot resume: there is no")
     path = tmp_path / FILE_NAME
     checkpoint().save(tmp_path)
     content = path.read_bytes()
     for damaged in (b"", content[: len(content) // 2], content[:-30], b"\x00" * 500):
         path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
-            Checkpoint.load(tmp_path)
+        refuse(tmp_path, "is damaged or no checkpoint")
     np.savez(path, weights=np.zeros(2))
-    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
-        Checkpoint.load(tmp_path)
+    refuse(tmp_path, "is damaged or no checkpoint")
 
 
 def test_other_versions_are_refused(tmp_path):
     document = json.dumps({"version": 0, "about": {}, "counters": {}, "curve": []})
     np.savez(tmp_path / FILE_NAME, document=np.frombuffer(document.encode(), np.uint8))
-    with pytest.raises(CheckpointError, match="has version 0, expected 4: it is of another release"):
-        Checkpoint.load(tmp_path)
+    refuse(tmp_path, "has version 0, expected 4: it is of another release")
 
 
 def edited(path, **changes):
@@ -107,30 +108,25 @@ def test_edited_files_are_refused(tmp_path):
     ):
         checkpoint().save(tmp_path)
         edited(path, **changes)
-        with pytest.raises(CheckpointError, match="is damaged or was edited"):
-            Checkpoint.load(tmp_path)
+        refuse(tmp_path, "is damaged or was edited")
     for changes in ({"counters": {"iteration": -5}}, {"about": {}}, {"curve": []}):
         checkpoint().save(tmp_path)
         edited(path, document=document(path, **changes))
-        with pytest.raises(CheckpointError, match="is damaged or was edited"):
-            Checkpoint.load(tmp_path)
+        refuse(tmp_path, "is damaged or was edited")
 
 
 def test_what_would_fill_the_memory_is_not_read(tmp_path):
     path = tmp_path / FILE_NAME
     np.savez_compressed(path, document=np.zeros(10**6, np.uint8))
-    with pytest.raises(CheckpointError, match=r"entry 'document\.npy' is compressed"):
-        Checkpoint.load(tmp_path)
+    refuse(tmp_path, r"entry 'document\.npy' is compressed")
     checkpoint().save(tmp_path)
     content = path.read_bytes()
     assert content.count(b"(2,), ") == 1
     path.write_bytes(content.replace(b"(2,), ", b"(2000000000000,), ").replace(b" " * 12 + b"\n", b"\n"))
-    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
-        Checkpoint.load(tmp_path)
+    refuse(tmp_path, "is damaged or no checkpoint")
 
 
 @pytest.mark.parametrize("text", [b"[1]", b"{}", b"[" * 100_000, b"\xff"])
 def test_documents_of_another_kind_are_refused(tmp_path, text):
     np.savez(tmp_path / FILE_NAME, document=np.frombuffer(text, np.uint8))
-    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
-        Checkpoint.load(tmp_path)
+    refuse(tmp_path, "is damaged or no checkpoint")

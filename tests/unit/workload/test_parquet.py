@@ -27,6 +27,11 @@ def rewrite(path, **columns):
     parquet.write_table(table, path)
 
 
+def refuse(path, message):
+    with pytest.raises(WorkloadError, match=message):
+        read_profiles(path)
+
+
 def asking(name, memory=None, cpu=1.0, data_mb=None):
     return replace(make_stage(name), memory=memory, cpu=cpu, data_mb=data_mb)
 
@@ -66,8 +71,7 @@ def test_bad_requests_are_refused_by_name(tmp_path, column, values, message):
     path = tmp_path / "requests.parquet"
     write_profiles([make_profile(asking("a", memory=0.5, cpu=2.0), asking("b"))], path)
     rewrite(path, **{column: values})
-    with pytest.raises(WorkloadError, match=rf"requests\.parquet: .*{message}"):
-        read_profiles(path)
+    refuse(path, rf"requests\.parquet: .*{message}")
 
 
 def test_metadata_names_format_and_version(path):
@@ -85,36 +89,31 @@ def test_flipped_byte_in_the_data(path):
     for position in range(60, 90):
         content[position] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(WorkloadError, match="truncated, damaged or not a parquet file"):
-        read_profiles(path)
+    refuse(path, "truncated, damaged or not a parquet file")
 
 
 def test_foreign_parquet_file(tmp_path):
     path = tmp_path / "foreign.parquet"
     parquet.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(WorkloadError, match="not one of job profiles"):
-        read_profiles(path)
+    refuse(path, "not one of job profiles")
 
 
 def test_other_version(path):
     table = parquet.read_table(path)
     metadata = {**table.schema.metadata, b"decima.version": b"99"}
     parquet.write_table(table.replace_schema_metadata(metadata), path)
-    with pytest.raises(WorkloadError, match="format version '99'; this release reads '1'"):
-        read_profiles(path)
+    refuse(path, "format version '99'; this release reads '1'")
 
 
 def test_other_columns(path):
     table = parquet.read_table(path)
     parquet.write_table(table.drop_columns(["rest_ms"]), path)
-    with pytest.raises(WorkloadError, match=r"columns are .*expected .*rest_ms"):
-        read_profiles(path)
+    refuse(path, r"columns are .*expected .*rest_ms")
 
 
 def test_a_file_without_rows(path):
     parquet.write_table(parquet.read_table(path).slice(0, 0), path)
-    with pytest.raises(WorkloadError, match=r"profiles\.parquet: the file has no rows; expected one per stage"):
-        read_profiles(path)
+    refuse(path, r"profiles\.parquet: the file has no rows; expected one per stage")
 
 
 @pytest.mark.parametrize(
@@ -132,5 +131,4 @@ def test_a_file_without_rows(path):
 )
 def test_columns_that_do_not_fit_are_named_with_the_file(path, column, values, message):
     rewrite(path, **{column: values})
-    with pytest.raises(WorkloadError, match=rf"profiles\.parquet: .*{message}"):
-        read_profiles(path)
+    refuse(path, rf"profiles\.parquet: .*{message}")

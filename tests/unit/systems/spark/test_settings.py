@@ -93,28 +93,25 @@ def test_switches_are_true_or_false(name):
     assert getattr(Settings(**{name: np.bool_(False)}), name) == False  # noqa: E712
 
 
+NO_EFFECT = "but has no effect in mode"
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         (
             {"mode": "simplified", "moving_delay_ms": 5e4},
-            "moving_delay_ms is 50000.0 but has no effect in mode simplified with startup off",
+            f"moving_delay_ms is 50000.0 {NO_EFFECT} simplified with startup off",
         ),
-        (
-            {"startup": False, "warmup_delay_ms": 7.0},
-            "warmup_delay_ms is 7.0 but has no effect in mode paper with startup off",
-        ),
-        (
-            {"inflation": False, "level_rule": "left"},
-            "level_rule is 'left' but has no effect in mode paper with inflation off",
-        ),
+        ({"startup": False, "warmup_delay_ms": 7.0}, f"warmup_delay_ms is 7.0 {NO_EFFECT} paper with startup off"),
+        ({"inflation": False, "level_rule": "left"}, f"level_rule is 'left' {NO_EFFECT} paper with inflation off"),
         (
             {"mode": "released", "inflation": False, "level_rule": "right"},
-            "level_rule is 'right' but has no effect in mode released with inflation off",
+            f"level_rule is 'right' {NO_EFFECT} released with inflation off",
         ),
         (
             {"mode": "released", "time_limit_ms": 1000.0},
-            "time_limit_ms is 1000.0 but has no effect in mode released with time_limit_applies off",
+            f"time_limit_ms is 1000.0 {NO_EFFECT} released with time_limit_applies off",
         ),
         (
             {"job_bound": True, "classes": ((1.0, 4), (2.0, 6))},

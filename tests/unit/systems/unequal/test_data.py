@@ -141,22 +141,14 @@ OLD = {
         ]
     },
 }  # fmt: skip
+SPLIT = {"name": "split", "id": "t1", "parents": [], "children": ["t2"], "inputFiles": [], "outputFiles": ["a"]}
+WORK = {"name": "work", "id": "t2", "parents": ["t1"], "children": [], "inputFiles": ["a", "given"]}
 NEW = {
     "name": "new",
     "schemaVersion": "1.6",
     "workflow": {
         "specification": {
-            "tasks": [
-                {
-                    "name": "split",
-                    "id": "t1",
-                    "parents": [],
-                    "children": ["t2"],
-                    "inputFiles": [],
-                    "outputFiles": ["a"],
-                },
-                {"name": "work", "id": "t2", "parents": ["t1"], "children": [], "inputFiles": ["a", "given"]},
-            ],
+            "tasks": [SPLIT, WORK],
             "files": [{"id": "a", "sizeInBytes": 2_000_000}, {"id": "given", "sizeInBytes": 9_000_000}],
         },
         "execution": {"tasks": [{"id": "t1", "runtimeInSeconds": 3.5}, {"id": "t2", "runtimeInSeconds": 10}]},

@@ -154,16 +154,12 @@ class PlainGraphene:
     def held_back(self, observation, owner):
         """Troublesome stages of a job, none if their whole group is available."""
         stages = owner.stages
-        sizes = np.array([[each.memory, each.cpu] for each in observation.classes])
-        counts = np.array([each.executors for each in observation.classes])
-        hard = troublesome(
-            np.array([each.mean_duration_ms for each in stages]),
-            np.array([[each.memory, each.cpu] for each in stages]),
-            sizes,
-            counts,
-            self.long,
-            self.frag,
+        durations = np.array([each.mean_duration_ms for each in stages])
+        requests, sizes = (
+            np.array([[one.memory, one.cpu] for one in those]) for those in (stages, observation.classes)
         )
+        counts = np.array([each.executors for each in observation.classes])
+        hard = troublesome(durations, requests, sizes, counts, self.long, self.frag)
         state = observation.state
         waits = any(state.stage_unsaturated_parents[each.id] > 0 for each, one in zip(stages, hard, strict=True) if one)
         return {each.id for each, one in zip(stages, hard, strict=True) if one and waits}

@@ -91,10 +91,8 @@ def test_what_it_needs_it_asks_for(text):
 def test_texts_have_typed_values():
     assert read_scheduler("weighted_fair:alpha=-1,sticky=0") == ("weighted_fair", {"alpha": -1.0, "sticky": 0.0})
     assert read_scheduler("decima:tpch-stream,greedy=false") == ("decima", {"policy": "tpch-stream", "greedy": False})
-    assert read_scheduler("models/a.weights.h5:greedy=1") == (
-        "decima",
-        {"policy": "models/a.weights.h5", "greedy": True},
-    )
+    policy = {"policy": "models/a.weights.h5", "greedy": True}
+    assert read_scheduler("models/a.weights.h5:greedy=1") == ("decima", policy)
     assert read_scheduler("remote:h:5,scheduler=fair:sticky=0")[1] == {"service": "h:5", "scheduler": "fair:sticky=0"}
 
 
