@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from decima.commands.shared import options
-from decima.commands.shared.outputs import (
-    TABLES,
-    check_chart,
-    check_output,
-    draw_schedules,
-    output_path,
-    result_document,
-    write_json,
-    write_table,
-    wrote,
-)
+from decima.commands.shared import options, outputs
 from decima.commands.shared.verbs import SYSTEMS, Verb
 from decima.core.errors import ConfigError
 
@@ -45,21 +34,21 @@ def simulate(
         chosen = schedulers[scheduler]
         values = getattr(chosen, "values", {})
         inputs = (*cluster.files(), *(Path(value) for key, value in values.items() if key == "file"))
-        for path, endings in {out: (".json",), log: TABLES}.items():
-            check_output(path, *endings, inputs=inputs)
-        check_chart(gantt, module, inputs)
+        for path, endings in {out: (".json",), log: outputs.TABLES}.items():
+            outputs.check_output(path, *endings, inputs=inputs)
+        outputs.check_chart(gantt, module, inputs)
         settings, workload = cluster.settings(), cluster.spec().workload(seed)
         logged = (out, log, gantt) != (None, None, None)
         result = run(workload, chosen, seed=seed, cluster=settings, log=logged)
         parameters = getattr(form_for(chosen, workload), "values", {})
     result = module.checked(result)
     if log is not None:
-        write_table(log, module.task_table(result))
+        outputs.write_table(log, module.task_table(result))
     if gantt is not None:
-        draw_schedules(gantt, module, [result])
+        outputs.draw_schedules(gantt, module, [result])
     if out is not None:
-        write_json(out, result_document(module, result, parameters, seed))
-    typer.echo(str(result) + wrote(out, log, gantt))
+        outputs.write_json(out, outputs.result_document(module, result, parameters, seed))
+    typer.echo(str(result) + outputs.wrote(out, log, gantt))
 
 
 ObjectiveName = Annotated[
@@ -105,8 +94,8 @@ def compare(
     module: Any = options.module_of(system)
     schedulers = schedulers or module.all_schedulers()
     inputs = cluster.files()
-    check_output(out, *TABLES, ".md", ".tex", inputs=inputs)
-    check_chart(gantt, module, inputs)
+    outputs.check_output(out, *outputs.TABLES, ".md", ".tex", inputs=inputs)
+    outputs.check_chart(gantt, module, inputs)
     with options.opened(schedulers, system) as competitors:
         settings, spec = cluster.settings(), cluster.spec()
         comparison = run(
@@ -123,16 +112,16 @@ def compare(
         if gantt is not None:
             workload = spec.workload(seed)
             runs = [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in competitors.values()]
-            draw_schedules(gantt, module, runs)
+            outputs.draw_schedules(gantt, module, runs)
     if out is not None:
         if out.suffix in (".md", ".tex"):
-            with output_path(out) as temporary:
+            with outputs.output_path(out) as temporary:
                 text = comparison.to_markdown() if out.suffix == ".md" else comparison.to_latex()
                 temporary.write_text(text + "\n", encoding="utf-8")
         else:
-            write_table(out, comparison.scores)
+            outputs.write_table(out, comparison.scores)
     typer.echo(str(comparison))
-    typer.echo(best(comparison) + wrote(out, gantt))
+    typer.echo(best(comparison) + outputs.wrote(out, gantt))
 
 
 def best(comparison: Comparison) -> str:
@@ -203,9 +192,9 @@ def tune(
 
     runs_on = get_system(system)
     spec = cluster.spec()
-    check_output(out, ".json", inputs=(spec.path, checkpoint))
-    check_output(checkpoint, ".json", inputs=(spec.path,))
-    check_output(table, ".csv", ".parquet", inputs=(spec.path,))
+    outputs.check_output(out, ".json", inputs=(spec.path, checkpoint))
+    outputs.check_output(checkpoint, ".json", inputs=(spec.path,))
+    outputs.check_output(table, ".csv", ".parquet", inputs=(spec.path,))
     points = None if grid is None else read_grid(grid)
     if points is None and table is not None:
         raise ConfigError("--table keeps the scores of a grid; expected --grid KEY=A+B with it")
@@ -235,16 +224,16 @@ def tune(
     else:
         result = run_tuning(name, trained, settings, budget=budget, seed=seed, checkpoint=checkpoint, **common)
     if table is not None:
-        write_table(table, grid_table(result))
+        outputs.write_table(table, grid_table(result))
     if out is not None:
-        with output_path(out) as temporary:
+        with outputs.output_path(out) as temporary:
             result.save(temporary)
     typer.echo(str(result))
     kept, scores = ("test", result.test) if result.test else ("train", result.train)
     tuned, default = scores["tuned"].mean(), scores["default"].mean()
     typer.echo(
         f"{name} tuned on {', '.join(result.about['train']['labels'])}: {result.objective.shown(tuned)} on {kept} "
-        f"workloads, {100.0 * (tuned / default - 1.0):+.1f} % against its defaults" + wrote(out)
+        f"workloads, {100.0 * (tuned / default - 1.0):+.1f} % against its defaults" + outputs.wrote(out)
     )
 
 

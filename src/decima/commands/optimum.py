@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from decima.commands.shared import options
-from decima.commands.shared.outputs import (
-    TABLES,
-    check_chart,
-    check_output,
-    draw_schedules,
-    result_document,
-    write_json,
-    write_table,
-    wrote,
-)
+from decima.commands.shared import options, outputs
 from decima.commands.shared.verbs import Verb
 from decima.core.errors import ConfigError
 from decima.plotting.words import count
@@ -65,7 +55,7 @@ def bound(
     if delays and budget == 0:
         raise ConfigError("--delays continues a search, but --budget 0 runs none; expected a budget above 0")
     spec = cluster.spec()
-    check_output(out, *TABLES, inputs=(spec.path,))
+    outputs.check_output(out, *outputs.TABLES, inputs=(spec.path,))
     settings = cluster.settings()
     seeds = range(seed, seed + instances)
     workloads = spec.workloads(seeds)
@@ -99,7 +89,7 @@ def bound(
         rows += [{"instance": seeds[instance], "policy": name, "avg_jct_s": value} for name, value in values.items()]
     table = pandas.DataFrame(rows)
     if out is not None:
-        write_table(out, table)
+        outputs.write_table(out, table)
     means = table.groupby("policy", sort=False)["avg_jct_s"].mean()
     floor = means["lower_bound"]
     typer.echo(f"{'policy':<24} {'average JCT [s]':>16} {'above lower bound':>18}")
@@ -115,7 +105,7 @@ def bound(
     typer.echo(
         f"{workloads[0].label} ({count(instances, 'instance')}, {count(len(workloads[0]), 'job')} each, "
         f"{settings.durations} durations): best found {means[best]:.2f} s by {best}, lower bound {floor:.2f} s"
-        + wrote(out)
+        + outputs.wrote(out)
     )
 
 
@@ -143,7 +133,7 @@ def exhaustive(
     from decima.systems.spark.optimum.exhaustive import exhaustive_search
 
     spec = cluster.spec()
-    check_output(out, ".json", inputs=(spec.path,))
+    outputs.check_output(out, ".json", inputs=(spec.path,))
     workload = spec.workload(seed)
     result = exhaustive_search(
         workload,
@@ -159,10 +149,10 @@ def exhaustive(
         document = {"label": workload.label, "jobs": [job.name for job in workload.jobs]}
         document |= {name: value for name, value in vars(result).items() if name not in skipped}
         document["distribution"] = None if result.distribution is None else vars(result.distribution)
-        write_json(out, document)
+        outputs.write_json(out, document)
     typer.echo(
         f"{workload.label} ({count(len(workload), 'job')}, {count(result.executors, 'executor')}): {result}"
-        + wrote(out)
+        + outputs.wrote(out)
     )
 
 
@@ -194,15 +184,15 @@ def idle_value(
 
     from decima.systems.spark.optimum import idle_value as optimum
 
-    check_output(out, ".json")
-    check_output(rule, ".csv", ".parquet")
+    outputs.check_output(out, ".json")
+    outputs.check_output(rule, ".csv", ".parquet")
     cluster = optimum.TwoClassCluster(executors, long_s, short_s, share, load)
     result = optimum.idle_value(cluster, step_s=step_s, progress="idle value")
     if out is not None:
         document = asdict(cluster) | result.as_dict()
-        write_json(out, document | {"most_short": result.queues[0], "most_long": result.queues[1]})
+        outputs.write_json(out, document | {"most_short": result.queues[0], "most_long": result.queues[1]})
     if rule is not None:
-        write_table(rule, result.rule())
+        outputs.write_table(rule, result.rule())
     typer.echo(f"{'average JCT [s]':<24} {'steps of ' + format(result.step_s, 'g') + ' s':>16} ", nl=False)
     typer.echo(f"{format(result.coarse_step_s, 'g') + ' s':>16}")
     typer.echo(f"{'without idling':<24} {result.without_s:>16.3f} {result.coarse_without_s:>16.3f}")
@@ -216,7 +206,7 @@ def idle_value(
         typer.echo(sentence)
     typer.echo(
         f"{count(executors, 'executor')}, {long_s:g} and {short_s:g} s, {share:.3g} of the jobs long, load {load:g}: "
-        f"{result}" + wrote(out, rule)
+        f"{result}" + outputs.wrote(out, rule)
     )
 
 
@@ -264,19 +254,19 @@ def exact(
     from decima.systems.unequal.system import result_of
 
     module: Any = options.module_of(system)
-    check_output(out, ".json", inputs=cluster.files())
-    check_chart(gantt, module, cluster.files())
+    outputs.check_output(out, ".json", inputs=cluster.files())
+    outputs.check_chart(gantt, module, cluster.files())
     instance = cluster.instance(seed)
     shortest = optimum(instance, duplicate=duplicate, time_limit_s=time_limit_s, progress="optimum")
     result = result_of(shortest.schedule, seed)
     if out is not None:
-        write_json(out, result_document(module, result, shortest.schedule.settings, seed))
+        outputs.write_json(out, outputs.result_document(module, result, shortest.schedule.settings, seed))
     if gantt is not None:
-        draw_schedules(gantt, module, [result])
+        outputs.draw_schedules(gantt, module, [result])
     copies = "with copies" if duplicate else "without copies"
     typer.echo(
         f"{instance!r}: the shortest schedule {copies} takes {shortest.makespan_s:g} s, proved over "
-        f"{shortest.explored:,} branches of CP-SAT" + wrote(out, gantt)
+        f"{shortest.explored:,} branches of CP-SAT" + outputs.wrote(out, gantt)
     )
 
 
@@ -316,9 +306,9 @@ def placement(
 
     module: Any = options.module_of(system)
     inputs = cluster.files()
-    check_output(out, ".json", inputs=inputs)
-    check_output(log, *TABLES, inputs=inputs)
-    check_chart(gantt, module, inputs)
+    outputs.check_output(out, ".json", inputs=inputs)
+    outputs.check_output(log, *outputs.TABLES, inputs=inputs)
+    outputs.check_chart(gantt, module, inputs)
     settings = cluster.settings()
     workload = cluster.spec().workload(seed)
     best = optimum(
@@ -327,11 +317,11 @@ def placement(
     )  # fmt: skip
     result = best.result
     if log is not None:
-        write_table(log, module.task_table(result))
+        outputs.write_table(log, module.task_table(result))
     if gantt is not None:
-        draw_schedules(gantt, module, [result])
+        outputs.draw_schedules(gantt, module, [result])
     if out is not None:
-        write_json(out, result_document(module, result, {}, seed) | {"optimum": best.as_dict()})
+        outputs.write_json(out, outputs.result_document(module, result, {}, seed) | {"optimum": best.as_dict()})
     typer.echo(f"{'':<22} {'cost':>10} {'duration [s]':>13} {'R_epi':>10}")
     for name in ("aep", "ilp_exact", "ilp_beta", "good_first"):
         other = simulate(workload, name, settings, seed)
@@ -347,7 +337,7 @@ def placement(
         f"{best.status} of {workload.label} ({count(len(workload), 'job')}, {settings.label}, {without}; "
         f"{best.proved_periods} of {count(best.periods, 'busy period')} proved, {best.nodes:,} placements tried): cost "
         f"{result.cost:.4f} {settings.cluster.currency}, mean duration {result.mean_duration_s:.2f} s"
-        + wrote(out, log, gantt)
+        + outputs.wrote(out, log, gantt)
     )
 
 
