@@ -55,6 +55,13 @@ def random_episode(env, seed, masked=True, idle=True):
         yield step
 
 
+def begun(*arguments, **options):
+    """An environment at its first decision."""
+    env = SparkClusterEnv(*arguments, **options)
+    env.reset(seed=0)
+    return env
+
+
 def first_choice(observation, limit):
     """Action: the first stage that may be chosen."""
     return int(np.flatnonzero(observation["stage_mask"])[0]), limit
@@ -334,8 +341,7 @@ BUSY = workload(one_stage(1, 5.0), job(stage("a", 3, 1.0), stage("b", 1, 1.0, 0)
 def test_invalid_action_idles_and_says_so(action, reason):
     outcomes = []
     for chosen in (action, (3, 1)):
-        env = SparkClusterEnv(BUSY, 3)
-        env.reset(seed=0)
+        env = begun(BUSY, 3)
         env.step((0, 1))
         outcomes.append(env.step(chosen))
     (*invalid, invalid_info), (*idle, idle_info) = outcomes
@@ -345,8 +351,7 @@ def test_invalid_action_idles_and_says_so(action, reason):
     assert (idle_info.pop("invalid_action"), idle_info.pop("invalid_reason")) == (False, "")
     assert data_equivalence(invalid_info, idle_info, exact=True)
 
-    strict = SparkClusterEnv(BUSY, 3, invalid_action="error")
-    strict.reset(seed=0)
+    strict = begun(BUSY, 3, invalid_action="error")
     before = strict.step((0, 1))[0]
     with pytest.raises(InvalidDecisionError) as caught:
         strict.step(action)
@@ -362,16 +367,14 @@ def test_nothing_changes_where_even_idling_is_invalid(action):
     after, reward, terminated, truncated, info = env.step(action)
     assert data_equivalence(before, after, exact=True)
     assert (reward, terminated, truncated, info["invalid_action"]) == (0.0, False, False, True)
-    strict = SparkClusterEnv(CHAIN, 1, invalid_action="error")
-    strict.reset(seed=0)
+    strict = begun(CHAIN, 1, invalid_action="error")
     with pytest.raises(InvalidDecisionError, match="idling cannot be chosen: no event is ahead"):
         strict.step((2, 1))
 
 
 @pytest.mark.parametrize("action", [3, (1,), (1, 2, 3), (0.5, 1), ("a", 1), None])
 def test_an_action_is_two_whole_numbers(action):
-    env = SparkClusterEnv(CHAIN, 1)
-    env.reset(seed=0)
+    env = begun(CHAIN, 1)
     with pytest.raises(InvalidDecisionError, match="expected 2 whole numbers"):
         env.step(action)
 
@@ -379,14 +382,12 @@ def test_an_action_is_two_whole_numbers(action):
 def test_numbers_beyond_those_of_the_core_mean_what_its_largest_means():
     steps = []
     for limit in (np.array([0, 2**64 - 1], dtype=np.uint64), (0, 2**63 - 1), (0, 2**31 - 1)):
-        env = SparkClusterEnv(BUSY, 3)
-        env.reset(seed=0)
+        env = begun(BUSY, 3)
         steps.append(env.step(limit))
     assert data_equivalence(steps[0], steps[1], exact=True)
     assert data_equivalence(steps[0], steps[2], exact=True)
     for mode in ("idle", "error"):
-        env = SparkClusterEnv(BUSY, 3, invalid_action=mode)
-        env.reset(seed=0)
+        env = begun(BUSY, 3, invalid_action=mode)
         action = np.array([2**64 - 1, 1], dtype=np.uint64)
         if mode == "idle":
             assert "slot 2147483647 holds no stage" in env.step(action)[4]["invalid_reason"]
@@ -399,8 +400,7 @@ def test_numbers_beyond_those_of_the_core_mean_what_its_largest_means():
 
 
 def test_time_limit_truncates_and_the_time_up_to_it_counts():
-    env = SparkClusterEnv(CHAIN, 1, "simplified", time_limit_ms=4000.0)
-    env.reset(seed=0)
+    env = begun(CHAIN, 1, "simplified", time_limit_ms=4000.0)
     env.step((0, 1))
     _, reward, terminated, truncated, info = env.step((1, 1))
     assert (reward, terminated, truncated) == (-2.0, False, True)
@@ -413,8 +413,7 @@ def test_time_limit_truncates_and_the_time_up_to_it_counts():
 def test_parking_every_executor_truncates(mode):
     # The first executor that leaves a takes the second along into idleness, while b waits for somebody.
     jobs = workload(job(stage("a", 2, 1.0), stage("b", 1, 1.0), stage("c", 1, 1.0, 0, 1)))
-    env = SparkClusterEnv(jobs, 2, mode)
-    env.reset(seed=0)
+    env = begun(jobs, 2, mode)
     observation, *_ = env.step((0, 2))
     assert observation["stage_mask"].tolist() == [0, 1, 0, 1]
     _, _, terminated, truncated, info = env.step((3, 1))
@@ -439,8 +438,7 @@ def test_padding_is_exact_for_one_workload_and_enough_for_all_of_a_function():
 @pytest.mark.parametrize(("name", "present"), [("jobs", 2), ("stages", 4), ("edges", 2)])
 def test_too_little_padding_is_an_error_that_says_what_is_needed(name, present):
     late = job(stage("a", 1, 1.0), stage("b", 1, 1.0, 0), stage("c", 1, 1.0, 0), at_s=2.0)
-    env = SparkClusterEnv(workload(one_stage(1, 9.0), late), 2, **{f"max_{name}": 1})
-    env.reset(seed=0)
+    env = begun(workload(one_stage(1, 9.0), late), 2, **{f"max_{name}": 1})
     with pytest.raises(ConfigError, match=rf"^{present} {name} are in the system at 2\.0 s, more than the 1 "):
         env.step((0, 1))
     with pytest.raises(ResetNeeded):
@@ -470,8 +468,7 @@ def test_bad_parameters(values, message):
 
 def test_workload_from_a_file_and_for_one_episode(tmp_path):
     save(CHAIN, tmp_path / "chain.json")
-    env = SparkClusterEnv(tmp_path / "chain.json", 1, "simplified")
-    env.reset(seed=0)
+    env = begun(tmp_path / "chain.json", 1, "simplified")
     assert env.step((0, 1))[1] == -2.0
     env.reset(seed=0, options={"workload": workload(one_stage(3, 1.0))})
     assert env.step((0, 1))[1] == -3.0
@@ -506,19 +503,16 @@ def test_step_result_and_render_need_an_episode():
 
 
 def test_render_shows_time_executors_and_jobs():
-    env = SparkClusterEnv(BUSY, 3, "simplified", render_mode="ansi")
-    env.reset(seed=0)
+    env = begun(BUSY, 3, "simplified", render_mode="ansi")
     env.step((0, 1))
     env.step((1, 2))
     lines = env.render().splitlines()
     assert lines[0] == "1.0 s: 2 jobs in the system, 0 of 2 finished"
     assert lines[1].startswith("executors: 3, ")
     assert [line.split()[:3] for line in lines[3:]] == [["0", "job", "1.0"], ["1", "job", "1.0"]]
-    many = SparkClusterEnv(workload(*[one_stage(1, 1.0)] * 25), 3, render_mode="ansi")
-    many.reset(seed=0)
+    many = begun(workload(*[one_stage(1, 1.0)] * 25), 3, render_mode="ansi")
     assert many.render().endswith("and 5 more")
-    silent = SparkClusterEnv(BUSY)
-    silent.reset(seed=0)
+    silent = begun(BUSY)
     with pytest.warns(UserWarning, match="without a render mode"):
         assert silent.render() is None
 
@@ -544,8 +538,7 @@ def test_the_third_number_delays_a_stage_by_parts_of_its_task_duration():
 
 def test_a_withheld_stage_is_shown_with_the_time_left():
     jobs = workload(one_stage(1, 8.0), one_stage(1, 2.0))
-    env = SparkClusterEnv(jobs, 2, delay_steps=2, durations="mean")
-    env.reset(seed=0)
+    env = begun(jobs, 2, delay_steps=2, durations="mean")
     observation, *_, info = env.step((0, 1, 1))
     assert info["time_ms"] == 0.0
     assert observation["slot_left_s"].tolist() == [4.0, 0.0]
@@ -554,8 +547,7 @@ def test_a_withheld_stage_is_shown_with_the_time_left():
 
 
 def test_delays_that_an_environment_refuses():
-    env = SparkClusterEnv(CHAIN, 2, delay_steps=2, invalid_action="error")
-    env.reset(seed=0)
+    env = begun(CHAIN, 2, delay_steps=2, invalid_action="error")
     with pytest.raises(InvalidDecisionError, match="a delay of 3 steps cannot be chosen; expected 0 to 2"):
         env.step((0, 1, 3))
     with pytest.raises(InvalidDecisionError, match=r"expected 3 whole numbers \(slot, limit, delay\)"):
@@ -563,7 +555,6 @@ def test_delays_that_an_environment_refuses():
     for steps in (-1, 1.5, True):
         with pytest.raises(ConfigError, match="delay_steps must be a whole number of at least 0"):
             SparkClusterEnv(CHAIN, 2, delay_steps=steps)
-    plain = SparkClusterEnv(CHAIN, 2, invalid_action="error")
-    plain.reset(seed=0)
+    plain = begun(CHAIN, 2, invalid_action="error")
     with pytest.raises(InvalidDecisionError, match=r"expected 2 whole numbers \(slot, limit\)"):
         plain.step((0, 1, 1))

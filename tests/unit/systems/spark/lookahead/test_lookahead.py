@@ -15,22 +15,17 @@ from decima.systems.spark.lookahead.planner import Planner, draw_future
 from decima.systems.spark.lookahead.projection import NO_FUTURE
 from decima.systems.spark.lookahead.scheduler import Lookahead, PlanSettings
 from decima.systems.spark.lookahead.search import RunBudget, Search, TimeBudget, Trials
-from decima.systems.spark.loop import new_state, offers, spawn_generators
+from decima.systems.spark.loop import new_state, spawn_generators
 from decima.systems.spark.schedulers import check_scheduler, list_schedulers, make_scheduler, scheduler_text
-from decima.systems.spark.schedulers.interface import run_decision
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload import embedded_batch, embedded_poisson, synthetic_batch, synthetic_poisson
 from decima.workload.arrivals import with_requests
 from decima.workload.jobs import Job, Workload
+from tests.unit.systems.spark.lookahead.test_other_clusters import bring_to, jobs_there
 
 BATCH, STREAM = synthetic_batch(5, seed=3), synthetic_poisson(7, 8.0, seed=3)
 BUDGET = 64
-
-
-def go_on(state, base):
-    decision = run_decision(base.decision, state)
-    state.decide(-1 if decision.stage is None else decision.stage, decision.parallelism_limit)
 
 
 def state_at_decision(workload, number, seed=0, **settings):
@@ -39,21 +34,14 @@ def state_at_decision(workload, number, seed=0, **settings):
     base = form_for(make_scheduler("capped_srw"), workload)
     base.bind(state)
     state.start(*spawn_generators(seed))
-    for count, _ in enumerate(offers(state)):
-        if count == number:
-            return state, base
-        go_on(state, base)
-    raise AssertionError(f"the run has no decision {number}")
+    bring_to(number, state, base)
+    return state, base
 
 
 def plan_of(state, base, **options):
     """Jobs, parameters and factors of a first plan, one after the other."""
     jobs, plan = Planner(base, draws=4, seed=5, **options).replan(state, lambda: RunBudget(300))
     return np.concatenate([jobs, plan.parameters, plan.factors.ravel()])
-
-
-def jobs_there(state):
-    return state.active[: state.num_active].astype(np.int32)
 
 
 def test_it_keeps_to_the_interface():

@@ -48,6 +48,15 @@ def go_on(state, rule):
     state.decide(*decision_parts(run_decision(rule.decision, state)))
 
 
+def bring_to(number, state, rule):
+    """Let a rule decide up to its decision of this number."""
+    for count, _ in enumerate(offers(state)):
+        if count == number:
+            return
+        go_on(state, rule)
+    raise AssertionError(f"the run has no decision {number}")
+
+
 def jobs_there(state):
     return state.active[: state.num_active].astype(np.int32)
 
@@ -102,10 +111,7 @@ def test_plans_are_made_and_every_job_finishes(case):
 def test_true_durations_play_no_part(case):
     """Neither the ends of running tasks nor the sum of durations, which holds theirs, may be seen through a copy."""
     state, rule = run_of(case, False)
-    for number, _ in enumerate(offers(state)):
-        if number == 30:
-            break
-        go_on(state, rule)
+    bring_to(30, state, rule)
     other = state.copy()
     size = other.heap_size
     tasks = np.flatnonzero(other.heap_event[:size] >> 32 == 0)
@@ -129,10 +135,7 @@ def test_true_durations_play_no_part(case):
 @HERE
 def test_a_state_copied_in_mid_episode_goes_on_alike(case):
     state, rule = run_of(case, True)
-    for number, _ in enumerate(offers(state)):
-        if number == 25:
-            break
-        go_on(state, rule)
+    bring_to(25, state, rule)
     other = state.copy()
     for each in (state, other):
         go_on(each, rule)

@@ -12,9 +12,9 @@ from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.schedulers.interface import run_decision
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch, synthetic_poisson
+from tests.unit.systems.spark.lookahead.test_other_clusters import go_on, jobs_there, spent_ms
 
 RESIDUAL = Architecture.released(residual="capped_srw:c0=1.5,c1=1")
 JOBS = {"batch": synthetic_batch(5, seed=3), "stream": synthetic_poisson(6, 3.0, seed=3)}
@@ -25,11 +25,6 @@ def policy_of(architecture=RESIDUAL):
     return LearnedScheduler(architecture, weights.astype(np.float32))
 
 
-def go_on(state, policy):
-    decision = run_decision(policy.decision, state)
-    state.decide(-1 if decision.stage is None else decision.stage, decision.parallelism_limit)
-
-
 @pytest.mark.parametrize("jobs", JOBS)
 def test_a_copy_goes_on_as_the_run_does(jobs):
     state, policy = new_state(JOBS[jobs], Settings(executors=12, durations="mean")), policy_of()
@@ -38,12 +33,12 @@ def test_a_copy_goes_on_as_the_run_does(jobs):
     found, begun = [], []
     for number, _ in enumerate(offers(state)):
         if number % 9 == 0 and state.next_arrival == state.num_arrivals:
-            there = state.active[: state.num_active].astype(np.int32)
+            there = jobs_there(state)
             draw = Draw(state, policy, len(there), len(state.stage_job))
             for _ in range(2):  # nothing is left over from a run before
                 draw.begin(state, there, NO_FUTURE, 0)
                 found.append(draw.cost_ms(Plan(np.zeros(0), np.zeros((2, len(there))))))
-                begun.append(state.area_ms + state.num_active * (state.now_ms - state.area_time_ms))
+                begun.append(spent_ms(state))
             other = draw.cost_ms(Plan(np.zeros(0), np.random.default_rng(1).normal(0.0, 2.0, (2, len(there)))))
             assert other != found[-1] or len(there) < 2
         go_on(state, policy)
