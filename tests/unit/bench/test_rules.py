@@ -33,16 +33,11 @@ SEVERAL = """def rule(jobs, stage_tasks):
         return stage_tasks, jobs
     return 1, 2
 """
+NOT_FINITE = "the rule answered what is no finite number"
 FAILING = {
-    "nan.py": ("def rule(jobs):\n    return math.nan\n", "the rule answered what is no finite number"),
-    "divides.py": (
-        "def rule(jobs):\n    return 1.0 / (jobs - 20.0)\n",
-        "the rule answered what is no finite number",
-    ),
-    "nothing.py": (
-        "def rule(jobs):\n    if jobs > 30.0:\n        return jobs\n",
-        "the rule answered what is no finite number",
-    ),
+    "nan.py": ("def rule(jobs):\n    return math.nan\n", NOT_FINITE),
+    "divides.py": ("def rule(jobs):\n    return 1.0 / (jobs - 20.0)\n", NOT_FINITE),
+    "nothing.py": ("def rule(jobs):\n    if jobs > 30.0:\n        return jobs\n", NOT_FINITE),
     "raises.py": ("def rule(jobs):\n    return {}[f'{jobs}']\n", "the rule raised KeyError: "),
     "opens.py": ("def rule(jobs):\n    return open('x')\n", "raised NameError: name 'open' is not defined"),
     "imports.py": (
@@ -65,22 +60,21 @@ def written(folder, name, text):
     return path
 
 
-def test_a_rule_decides_as_the_scheduler_that_says_the_same(tmp_path):
-    compiled, interpreted = (
-        read_rule(written(tmp_path, name, text)) for name, text in (("a.py", SHORTEST), ("b.py", INTERPRETED))
-    )
+def compiled_and_interpreted(folder, one, other):
+    compiled, interpreted = read_rule(written(folder, "a.py", one)), read_rule(written(folder, "b.py", other))
     assert (compiled.compiled, interpreted.compiled) == (True, False)
+    return compiled, interpreted
+
+
+def test_a_rule_decides_as_the_scheduler_that_says_the_same(tmp_path):
+    compiled, interpreted = compiled_and_interpreted(tmp_path, SHORTEST, INTERPRETED)
     for instance in TASK.instances("validation"):
         one, other, python = (score(TASK, each, instance) for each in (compiled, interpreted, Shortest()))
         assert one.value == other.value == python.value
 
 
 def test_a_rule_with_several_returns_is_compiled_alike(tmp_path):
-    compiled, interpreted = (
-        read_rule(written(tmp_path, name, SEVERAL.format(line)))
-        for name, line in (("a.py", ""), ("b.py", "f'{jobs!r}'"))
-    )
-    assert (compiled.compiled, interpreted.compiled) == (True, False)
+    compiled, interpreted = compiled_and_interpreted(tmp_path, *map(SEVERAL.format, ("", "f'{jobs!r}'")))
     instance = TASK.instances("validation")[0]
     assert score(TASK, compiled, instance).value == score(TASK, interpreted, instance).value
 

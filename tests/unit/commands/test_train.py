@@ -31,14 +31,8 @@ def test_a_run_writes_a_policy_with_its_card(run_folder):
     folder, summary = run_folder
     assert summary.startswith(f"fast-batch on {embedded.LABEL}, batch of 3 jobs, 6 executors: 3 iterations, best ")
     assert summary.endswith(f"; wrote {folder / 'policy.weights.h5'}")
-    assert {path.name for path in folder.iterdir()} == {
-        "checkpoint.npz",
-        "command.json",
-        "curve.csv",
-        "events",
-        "policy.json",
-        "policy.weights.h5",
-    }
+    written = {"checkpoint.npz", "command.json", "curve.csv", "events", "policy.json", "policy.weights.h5"}
+    assert {path.name for path in folder.iterdir()} == written
     card = read_json(folder / "policy.json")
     learned = card["learned"]
     assert (learned["seed"], learned["iterations"], card["task"]["jobs"]) == (4, 3, 3)
