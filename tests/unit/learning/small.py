@@ -1,7 +1,11 @@
 """A task and recipes so small that a training run takes seconds."""
 
-import numpy as np
+from contextlib import contextmanager
 
+import numpy as np
+import pytest
+
+from decima.learning.checkpoint import Checkpoint
 from decima.learning.recipe import Recipe
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.task import Task
@@ -36,3 +40,28 @@ def same_arrays(one, other):
 def without_times(rows):
     """Rows of a curve without what depends on the clock."""
     return [{name: value for name, value in row.items() if name not in ("wall_s", "cpu_s")} for row in rows]
+
+
+def assert_same_run(one, other):
+    """Require of two checkpoints that they differ in times only."""
+    assert same_arrays(one.arrays, other.arrays)
+    assert without_times(one.curve) == without_times(other.curve)
+    counters = [{k: v for k, v in found.counters.items() if not k.endswith("_s")} for found in (one, other)]
+    assert counters[0] == counters[1]
+
+
+@contextmanager
+def interrupted(monkeypatch, folder, last, error=KeyboardInterrupt):
+    """Interrupt the training in the block as soon as it saves an iteration after the last one."""
+    save = Checkpoint.save
+
+    def save_some(self, path):
+        if self.counters["iteration"] > last:
+            raise error
+        save(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_some)
+        with pytest.raises(error):
+            yield
+    assert Checkpoint.load(folder).counters["iteration"] == last

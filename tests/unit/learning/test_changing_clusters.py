@@ -7,7 +7,7 @@ from decima.learning.checkpoint import Checkpoint
 from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.task import Task
 from decima.systems.spark.settings import Settings
-from tests.unit.learning.small import NETWORK, quick_recipe, same_arrays, without_times
+from tests.unit.learning.small import NETWORK, assert_same_run, interrupted, quick_recipe
 
 CLUSTER = Settings(
     executors=8, executor_cores=2, dynamic=True, min_executors=1, idle_timeout_ms=3000.0, loss_rate=3.0,
@@ -33,19 +33,7 @@ def test_resumed_runs_are_exact_with_any_number_of_workers(tmp_path, monkeypatch
         DecimaRun(TASK, recipe, NETWORK, 1).trainer(folder, workers=workers, tensorboard=False).train(resume=resume)
 
     train(tmp_path / "whole", 2)
-    save = Checkpoint.save
-
-    def save_some(self, path):
-        if self.counters["iteration"] > 2:
-            raise KeyboardInterrupt
-        save(self, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_some)
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "parts", 1)
-    assert Checkpoint.load(tmp_path / "parts").counters["iteration"] == 2
+    with interrupted(monkeypatch, tmp_path / "parts", 2):
+        train(tmp_path / "parts", 1)
     train(tmp_path / "parts", 1, resume=True)
-    whole, parts = (Checkpoint.load(tmp_path / name) for name in ("whole", "parts"))
-    assert same_arrays(whole.arrays, parts.arrays)
-    assert without_times(whole.curve) == without_times(parts.curve)
+    assert_same_run(*(Checkpoint.load(tmp_path / name) for name in ("whole", "parts")))

@@ -15,7 +15,7 @@ from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.run import DecimaAgent, DecimaLearner, DecimaRun, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.task import Task, children_of
-from tests.unit.learning.small import quick_recipe, same_arrays, without_times
+from tests.unit.learning.small import assert_same_run, interrupted, quick_recipe
 
 pytestmark = pytest.mark.tensorflow
 
@@ -56,22 +56,10 @@ def train(folder, workers=2, resume=False):
 def test_runs_are_exact(tmp_path, monkeypatch):
     """The number of workers and an interruption change nothing."""
     train(tmp_path / "two")
-    save = Checkpoint.save
-
-    def save_some(self, path):
-        if self.counters["iteration"] > 2:
-            raise KeyboardInterrupt
-        save(self, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_some)
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "one", workers=1)
-    assert Checkpoint.load(tmp_path / "one").counters["iteration"] == 2
+    with interrupted(monkeypatch, tmp_path / "one", 2):
+        train(tmp_path / "one", workers=1)
     train(tmp_path / "one", workers=1, resume=True)
-    two, one = (Checkpoint.load(tmp_path / name) for name in ("two", "one"))
-    assert same_arrays(two.arrays, one.arrays)
-    assert without_times(two.curve) == without_times(one.curve)
+    assert_same_run(*(Checkpoint.load(tmp_path / name) for name in ("two", "one")))
 
 
 @pytest.mark.usefixtures("as_likely_as_not")

@@ -18,7 +18,7 @@ from decima.learning.recipe import Recipe
 from decima.learning.trainer import Score, Trainer
 from decima.systems.spark.policy.run import DecimaAgent, DecimaRun, TaskValidation
 from decima.systems.spark.policy.task import Task
-from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe, same_arrays, without_times
+from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_run, quick_recipe, without_times
 from tests.unit.learning.toys import Climber, Height
 
 pytestmark = pytest.mark.tensorflow
@@ -27,13 +27,6 @@ pytestmark = pytest.mark.tensorflow
 def make(folder, recipe=None, task=TASK, seed=1, **options):
     options = {"workers": 2, "tensorboard": False} | options
     return DecimaRun(task, recipe or quick_recipe(), NETWORK, seed).trainer(folder, **options)
-
-
-def assert_same_run(one, other):
-    assert same_arrays(one.arrays, other.arrays)
-    assert without_times(one.curve) == without_times(other.curve)
-    counters = [{k: v for k, v in found.counters.items() if not k.endswith("_s")} for found in (one, other)]
-    assert counters[0] == counters[1]
 
 
 @pytest.fixture(scope="module")
