@@ -17,6 +17,8 @@ from decima.systems.unequal.sources import ClusterOptions, read_instance
 from tests.differential.unequal_program import shortest_s
 from tests.unequal_instances import draw_instance
 
+KINDS = ("speeds", "rates", "costs")
+
 
 @pytest.mark.parametrize(("duplicate", "makespan_s"), [(False, 73.0), (True, 69.0)])
 def test_canonical_example(duplicate, makespan_s):
@@ -32,17 +34,8 @@ def test_canonical_example(duplicate, makespan_s):
 @pytest.mark.parametrize("duplicate", [False, True])
 def test_optimum_is_that_of_highs(seed, duplicate):
     """Also with times and transfers of zero, rates per pair, and arrivals."""
-    kind = ("speeds", "rates", "costs")[seed % 3]
-    instance = draw_instance(
-        seed,
-        jobs=1 + seed % 2,
-        nodes=4,
-        executors=2,
-        ccr=2.0 if seed < 6 else 0.0,
-        kind=kind,
-        stream=seed > 3,
-        whole=seed % 2 == 1,
-    )
+    options = {"kind": KINDS[seed % 3], "stream": seed > 3, "whole": seed % 2 == 1, "ccr": 2.0 if seed < 6 else 0.0}
+    instance = draw_instance(seed, jobs=1 + seed % 2, nodes=4, executors=2, **options)
     shortest = shortest_s(instance, duplicate=duplicate)
     found = optimum(instance, duplicate=duplicate)
     validate(instance, found.schedule)
@@ -112,16 +105,8 @@ def test_a_solver_that_is_not_there_is_said(monkeypatch):
 def test_nothing_is_below_the_optimum_on_tiny_instances():
     gains = 0
     for seed in range(50):
-        kind = ("speeds", "rates", "costs")[seed % 3]
-        instance = draw_instance(
-            seed,
-            jobs=1,
-            nodes=7,
-            executors=2 + seed % 2,
-            ccr=(0.1, 1.0, 5.0)[seed % 3],
-            kind=kind,
-            stream=seed % 5 == 0,
-        )
+        options = {"kind": KINDS[seed % 3], "stream": seed % 5 == 0, "ccr": (0.1, 1.0, 5.0)[seed % 3]}
+        instance = draw_instance(seed, jobs=1, nodes=7, executors=2 + seed % 2, **options)
         with_copies, without = (optimum(instance, duplicate=each).makespan_s for each in (True, False))
         slack = 1.0 + 1e-9
         assert with_copies <= without * slack

@@ -76,16 +76,11 @@ def followed_jct_s(workload, cluster, starts=None):
 
 
 @pytest.mark.parametrize(
-    "cluster",
-    [
-        TwoClassCluster(1, 50.0, 10.0, 0.5, 0.6),
-        TwoClassCluster(1, 50.0, 10.0, 0.2, 0.8),
-        TwoClassCluster(1, 100.0, 10.0, 0.1, 0.6),
-        TwoClassCluster(1, 40.0, 10.0, 1.0, 0.7),
-        TwoClassCluster(1, 40.0, 10.0, 0.0, 0.7),
-    ],
+    ("long_s", "share", "load"),
+    [(50.0, 0.5, 0.6), (50.0, 0.2, 0.8), (100.0, 0.1, 0.6), (40.0, 1.0, 0.7), (40.0, 0.0, 0.7)],
 )
-def test_one_executor_is_the_queue_of_theory_and_gains_nothing(cluster):
+def test_one_executor_is_the_queue_of_theory_and_gains_nothing(long_s, share, load):
+    cluster = TwoClassCluster(1, long_s, 10.0, share, load)
     result = idle_value(cluster)
     exact_s = priority_queue_jct_s(cluster)
     error_s, coarse_s = result.without_s - exact_s, result.coarse_without_s - exact_s
