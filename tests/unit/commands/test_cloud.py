@@ -12,8 +12,8 @@ from decima.core import config
 from decima.learning.checkpoint import Checkpoint
 from decima.systems.cloud import TABLE_4, simulate, traces
 from decima.systems.cloud.sources import SOURCES
-from tests.unit.commands.calls import read_json, refuse, run, succeed
-from tests.unit.learning.small import same_arrays, without_times
+from tests.unit.commands.calls import read_json, refuse, run, show, succeed
+from tests.unit.learning.small import assert_same_run
 from tests.unit.systems.cloud.cases import mirrored
 
 JOBS = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n0,1,cpu,2,4,3,50\n2,2,network,1,2,2,10\n"
@@ -33,10 +33,9 @@ def files(tmp_path):
 def test_lists(files, folder):
     for name in SOURCES:
         assert name in run("workload", "sources", *CLOUD).stdout
-    result = run("workload", "vms")
-    assert result.exit_code == 0
-    assert "m1.xlarge" in result.stdout
-    assert result.stdout.splitlines()[-1] == "Table 4: 12 VMs, 96 cores, 384 GB, 5.76 USD per hour"
+    shown = show("workload", "vms")
+    assert "m1.xlarge" in shown
+    assert shown.splitlines()[-1] == "Table 4: 12 VMs, 96 cores, 384 GB, 5.76 USD per hour"
     path = folder / "vms.csv"
     assert succeed("workload", "vms", files / "vms.csv", "--out", path).endswith(f"0.40 EUR per hour; wrote {path}")
     assert pandas.read_csv(path)["price_per_core_hour"].tolist() == [0.05]
@@ -66,11 +65,10 @@ def test_own_files_and_settings(files, folder):
 
 def test_compare(folder):
     path, gantt = folder / "scores.csv", folder / "g.svg"
-    result = run("compare", *CLOUD, "aep", "ilp_exact", *SMALL, "--seeds", 3, "--out", path, "--gantt", gantt)
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
+    shown = show("compare", *CLOUD, "aep", "ilp_exact", *SMALL, "--seeds", 3, "--out", path, "--gantt", gantt)
+    lines = shown.splitlines()
     assert lines[0].startswith("cost, generated, burst, Table 4")
-    assert "baseline" in result.stdout
+    assert "baseline" in shown
     assert lines[-1].startswith("best of 2 schedulers on generated, burst: ilp_exact with 0.")
     table = pandas.read_csv(path)
     assert set(table["scheduler"]) == {"aep", "ilp_exact"}
@@ -165,16 +163,10 @@ def test_fetch(tmp_path, monkeypatch):
 
 def test_optimum(folder):
     out, log = folder / "best.json", folder / "log.csv"
-    result = run("optimum", *CLOUD, *SPARSE, "--out", out, "--log", log)
-    assert result.exit_code == 0, result.stderr
-    lines = result.stdout.splitlines()
-    assert [line.split("  ")[0] for line in lines[1:6]] == [
-        "aep",
-        "ilp_exact",
-        "ilp_beta",
-        "good_first",
-        "exact optimum",
-    ]
+    shown = show("optimum", *CLOUD, *SPARSE, "--out", out, "--log", log)
+    lines = shown.splitlines()
+    rows = ["aep", "ilp_exact", "ilp_beta", "good_first", "exact optimum"]
+    assert [line.split("  ")[0] for line in lines[1:6]] == rows
     assert lines[-1].startswith("exact optimum of generated, normal (6 jobs, Table 4")
     document = read_json(out)
     assert document["optimum"]["kind"] == "exact optimum"
@@ -226,8 +218,6 @@ def test_training_that_is_interrupted_resumes_exactly(tmp_path):
     assert "already holds a training run: resume it" in refuse(*TRAIN, "--out", folder, *iterations)
     succeed(*TRAIN, "--out", folder, *iterations, "--resume")
     succeed(*TRAIN, "--out", whole, *iterations)
-    one, other = Checkpoint.load(folder), Checkpoint.load(whole)
-    assert same_arrays(one.arrays, other.arrays)
-    assert without_times(one.curve) == without_times(other.curve)
+    assert_same_run(Checkpoint.load(folder), Checkpoint.load(whole))
     weights = [simulate("generated", f"learned:policy={each}/policy.weights.h5").cost for each in (folder, whole)]
     assert weights[0] == weights[1]

@@ -16,7 +16,7 @@ from decima.systems.cloud.policy.run import PlacementRun
 from decima.systems.cloud.policy.task import PlacementTask
 from decima.systems.spark.policy.run import DecimaRun
 from tests.unit.learning import toys
-from tests.unit.learning.small import NETWORK, STREAM, TASK, same_arrays, without_times
+from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_run, interrupted, same_arrays, without_times
 
 pytestmark = pytest.mark.tensorflow
 
@@ -100,14 +100,6 @@ def whole(request, tmp_path_factory):
     return request.param, folder, train(request.param, folder)
 
 
-def assert_same_run(one, other):
-    one, other = Checkpoint.load(one), Checkpoint.load(other)
-    assert same_arrays(one.arrays, other.arrays)
-    assert without_times(one.curve) == without_times(other.curve)
-    for key in one.counters:
-        assert key.endswith("_s") or one.counters[key] == other.counters[key]
-
-
 def test_it_learns(whole):
     name, _, trained = whole
     assert trained.iterations == 4
@@ -119,7 +111,7 @@ def test_it_learns(whole):
 def test_the_number_of_workers_changes_nothing(whole, tmp_path):
     name, folder, _ = whole
     train(name, tmp_path, workers=1)
-    assert_same_run(folder, tmp_path)
+    assert_same_run(Checkpoint.load(folder), Checkpoint.load(tmp_path))
 
 
 @pytest.mark.slow
@@ -128,7 +120,7 @@ def test_on_streams_processes_are_as_good_as_threads(whole, tmp_path):
     name, _, _ = whole
     train(name, tmp_path / "threads", True)
     train(name, tmp_path / "others", True, **({"backend": "processes"} if name in DAILY else {"workers": 1}))
-    assert_same_run(tmp_path / "threads", tmp_path / "others")
+    assert_same_run(Checkpoint.load(tmp_path / "threads"), Checkpoint.load(tmp_path / "others"))
 
 
 class Killed(BaseException):
@@ -138,21 +130,11 @@ class Killed(BaseException):
 def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch):
     """The run is killed in its first iteration, after the first phase, and once more before the end."""
     name, folder, _ = whole
-    save = Checkpoint.save
     for last in (0, 1, 3):
-
-        def save_some(self, path, last=last):
-            if self.counters["iteration"] > last:
-                raise Killed
-            save(self, path)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Checkpoint, "save", save_some)
-            with pytest.raises(Killed):
-                train(name, tmp_path, resume=last > 0)
-        assert Checkpoint.load(tmp_path).counters["iteration"] == last
+        with interrupted(monkeypatch, tmp_path, last, Killed):
+            train(name, tmp_path, resume=last > 0)
     train(name, tmp_path, resume=True)
-    assert_same_run(folder, tmp_path)
+    assert_same_run(Checkpoint.load(folder), Checkpoint.load(tmp_path))
 
 
 def test_states_stay_as_they_are_and_are_all_there_is(whole, tmp_path):
