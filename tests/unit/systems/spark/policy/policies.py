@@ -1,6 +1,7 @@
 """Policies and states for tests of the learned scheduler."""
 
 import numpy as np
+import pytest
 
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
@@ -100,6 +101,20 @@ def answer_of(policy, record, d, state, **changes):
     allowed = allowed or [int(record.limit_low[d])]
     architecture = policy.architecture.replace(**changes) if changes else policy.architecture
     return Oracle(architecture, policy.weights).answer(graphs, candidates, choice, allowed), choice, allowed
+
+
+def checked_answer(policy, record, d, state):
+    """What the plain network says about a recorded decision, whose probabilities must be those; the limits allowed."""
+    answer, choice, allowed = answer_of(policy, record, d, state)
+    assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[choice], abs=1e-5)
+    assert not policy.greedy or answer.log_prob_stage[choice] >= answer.log_prob_stage.max() - 1e-5
+    if policy.architecture.limit == "none":
+        assert record.log_prob_limit[d] == record.log_prob_class[d] == 0.0
+    else:
+        log_class = answer.log_prob_class(record.class_low[d], record.class_high[d])
+        assert record.log_prob_limit[d] == pytest.approx(answer.log_prob_limit[record.limit[d]], abs=1e-5)
+        assert record.log_prob_class[d] == pytest.approx(log_class, abs=1e-5)
+    return answer, allowed
 
 
 def drawn_architecture(seed):
