@@ -7,6 +7,7 @@ import os
 import subprocess
 import sysconfig
 import threading
+import time
 from pathlib import Path
 
 from decima.connect.service import scheduler_pb2 as protocol
@@ -62,6 +63,13 @@ def expire(sessions):
     for key in keys:
         leave(sessions, key)
     return len(keys)
+
+
+def until(true, seconds=180.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not so after {seconds} s"
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager

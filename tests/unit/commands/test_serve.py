@@ -21,9 +21,9 @@ import decima
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.simulator_client import RemoteScheduler
 from decima.connect.service.wire import NAME
-from tests.services import process, running, sessions_of
+from tests.drivers import Watching
+from tests.services import process, running, sessions_of, until
 from tests.unit.commands.calls import read_json, refuse, run, succeed
-from tests.unit.connect.service.test_clients_that_fail import until
 from tests.unit.connect.service.test_server import require_works
 
 SOME_PORT = ["--port", "0"]
@@ -209,22 +209,20 @@ def test_several_processes_behind_one_port():
         view = service.line.split("metrics at ")[1].strip().removesuffix("/metrics")
         jobs = decima.workload.synthetic_batch(6, 1)
         remote = RemoteScheduler(service.target, patience_s=600.0)
-        killed = []
+        seen, killed = [], []
 
-        def kill_one(number):
-            if number == 40:
-                members = [
-                    child
-                    for child in psutil.Process(service.pid).children()
-                    if "spawn_main" in "".join(child.cmdline())
-                ]
+        def kill_one(_):
+            seen.append(None)
+            if len(seen) == 40:
+                children = psutil.Process(service.pid).children()
+                members = [child for child in children if "spawn_main" in "".join(child.cmdline())]
                 assert len(members) == 2
                 killed.extend(members)
                 for member in members:
                     member.kill()
 
         here = decima.simulate(jobs, "fair", 10, 1, log=True)
-        there = decima.simulate(jobs, Interrupting(remote, kill_one), 10, 1, log=True)
+        there = decima.simulate(jobs, Watching(remote, kill_one), 10, 1, log=True)
         remote.close()
         assert killed
         assert there.log.decision_lists() == here.log.decision_lists()
@@ -250,21 +248,6 @@ def ready(view):
         return urllib.request.urlopen(f"{view}/readyz", timeout=600).status == 200
     except urllib.error.HTTPError:  # 503: not ready
         return False
-
-
-class Interrupting:
-    """A scheduler that does something before some decisions."""
-
-    def __init__(self, inner, do):
-        self.name, self._inner, self._do, self._number = inner.name, inner, do, 0
-
-    def reset(self, rng):
-        self._inner.reset(rng)
-
-    def decide(self, observation):
-        self._number += 1
-        self._do(self._number)
-        return self._inner.decide(observation)
 
 
 def test_wrong_use_of_remote(jobs):

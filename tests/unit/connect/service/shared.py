@@ -13,6 +13,10 @@ class Manager:
         self.drivers = []
         self.most = 0
 
+    def ticks(self, count):
+        for _ in range(count):
+            self.tick()
+
     def tick(self):
         """One tick for everybody."""
         for driver in self.drivers:

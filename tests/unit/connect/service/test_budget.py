@@ -8,7 +8,7 @@ from decima.connect.service.errors import RefusalError
 from decima.connect.service.limits import TOTALS, Limits
 from decima.connect.service.steps import finish
 from tests.services import expire, largest_report, leave, running, sessions_of
-from tests.unit.connect.service.test_server import code_of, full_request, open_request, raw
+from tests.unit.connect.service.test_server import code_of, open_request, raw, report_of
 
 
 def opened(sessions, **opening):
@@ -50,8 +50,7 @@ def test_executors_of_all_sessions():
     refused(r"would have 12 executors; the service takes 10 \(total_executors\)", opened, sessions)
     refused("would have 11 executors", opened, sessions, shared_cluster="d", executors=3)
     assert "d" not in sessions._clusters
-    growing = full_request()
-    growing.sequence, growing.full, growing.executors = 1, True, 7
+    growing = report_of(first, 1, executors=7)
     refused("would have 11 executors", lambda: finish(sessions.find(first).session.decide(growing)))
     for key in shared:
         leave(sessions, key)
@@ -94,8 +93,7 @@ def test_sessions_that_never_decide_are_forgotten_soon():
     assert reply.lease_ms == 10_000
     with running(sessions) as service:
         for key in (reply.session, opened(sessions)):
-            request = full_request()
-            request.session, request.sequence, request.full = key, 1, True
+            request = report_of(key, 1)
             if key != reply.session:
                 request.ClearField("offer")  # a report only
             raw(service.target, "Decide", request.SerializeToString())
@@ -115,8 +113,9 @@ def test_sessions_in_which_nothing_was_named_keep_the_short_lease():
     entries = [sessions.find(key) for key in (usual, nodes)]
 
     def ask(target, sequence, jobs):
-        request = full_request() if jobs else protocol.DecideRequest(executors=4, offer=protocol.Offer(executors=1))
-        request.session, request.sequence, request.full = usual, sequence, True
+        empty = {"executors": 4, "offer": protocol.Offer(executors=1), "full": True}
+        request = protocol.DecideRequest(session=usual, sequence=sequence, **empty)
+        request = report_of(usual, sequence) if jobs else request
         named = [not protocol.Decision.FromString(raw(target, "Decide", request.SerializeToString())).idle]
         request = protocol.AssignRequest(session=nodes, sequence=sequence, full=True)
         if jobs:

@@ -18,8 +18,8 @@ from decima.connect.service.limits import Limits
 from decima.connect.service.simulator_client import RemoteScheduler
 from decima.workload import synthetic_batch
 from tests.drivers import Watching
-from tests.services import process, running, sessions_of
-from tests.unit.connect.service.test_server import full_request, open_request, require_works
+from tests.services import process, running, sessions_of, until
+from tests.unit.connect.service.test_server import open_request, report_without_executors, require_works
 
 JOBS = synthetic_batch(4, seed=2)
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -32,13 +32,6 @@ print("begins", flush=True)
 while True:
     decima.simulate(synthetic_batch(8, seed=1), remote, 10)
 """
-
-
-def until(true, seconds=180.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not so after {seconds} s"
-        time.sleep(0.02)
 
 
 def test_service_killed_and_started_again_under_a_client():
@@ -88,15 +81,11 @@ def test_executors_of_a_killed_driver_go_to_the_others():
 import sys, time, grpc
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.wire import NAME
-from tests.unit.connect.service.test_server import full_request
+from tests.unit.connect.service.test_server import report_without_executors
 channel = grpc.insecure_channel(sys.argv[1])
 stream = channel.unary_stream(f"/{NAME}/Watch")(protocol.WatchRequest(session=sys.argv[2]).SerializeToString())
 next(stream)
-request = full_request()
-request.session, request.sequence, request.full, request.executors = sys.argv[2], 1, True, 0
-request.jobs[0].stages[0].num_tasks = 9
-request.ClearField("offer")
-channel.unary_unary(f"/{NAME}/Decide")(request.SerializeToString())
+channel.unary_unary(f"/{NAME}/Decide")(report_without_executors(sys.argv[2]).SerializeToString())
 print("there", flush=True)
 time.sleep(600)
 """
@@ -106,10 +95,7 @@ time.sleep(600)
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
             assert killed.stdout.readline() == "there\n"
             with ServiceClient(service.target, deadline_s=60.0) as client:
-                request = full_request()
-                request.session, request.sequence, request.full, request.executors = opened[1], 1, True, 0
-                request.jobs[0].stages[0].num_tasks = 9
-                request.ClearField("offer")
+                request = report_without_executors(opened[1])
                 assert client.call("Decide", request, protocol.Decision).command.target == 0
                 killed.kill()
                 killed.wait(60)

@@ -28,20 +28,17 @@ def test_one_driver_gets_what_it_can_use():
     assert manager.most == 5
     # Five tasks at once, then two: a tick to ask and one to come, 3 + 3 ticks of work.
     assert driver.finish["j"] == 8
-    for _ in range(2):
-        manager.tick()
+    manager.ticks(2)
     assert (driver.target, driver.registered) == (0, 0)
 
 
 def test_fair_share_moves_executors_to_a_new_application():
     sessions, manager = sessions_of("fair:sticky=0"), Manager(6)
     first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([200], 2)})
-    for _ in range(10):
-        manager.tick()
+    manager.ticks(10)
     assert (first.target, first.registered) == (6, 6)
     second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([200], 2, 10_000.0)})
-    for _ in range(10):
-        manager.tick()
+    manager.ticks(10)
     assert [(driver.target, driver.registered) for driver in (first, second)] == [(3, 3), (3, 3)]
     run(manager)
     assert manager.most == 6
@@ -51,8 +48,7 @@ def test_fifo_leaves_the_first_application_what_it_can_use():
     sessions, manager = sessions_of("fifo"), Manager(6)
     first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([40, 4], 2)})
     second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([30], 2, 1.0)})
-    for _ in range(10):
-        manager.tick()
+    manager.ticks(10)
     assert (first.target, second.target) == (6, 0)
     run(manager)
     assert first.finish["j"] < second.finish["j"]
@@ -63,8 +59,7 @@ def test_executors_of_a_dead_driver_go_to_the_others(how):
     sessions, manager = sessions_of("fair:sticky=0"), Manager(4)
     first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([1000], 2)})
     second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([1000], 2)})
-    for _ in range(10):
-        manager.tick()
+    manager.ticks(10)
     assert (first.target, second.target) == (2, 2)
     if how == "closes":
         first.die()
@@ -72,8 +67,7 @@ def test_executors_of_a_dead_driver_go_to_the_others(how):
         manager.drivers.remove(first)
         sessions._open[first.session].used -= 1e6
         assert expire(sessions) == 1
-    for _ in range(10):
-        manager.tick()
+    manager.ticks(10)
     assert (second.target, second.registered) == (4, 4)
     second.die()
     assert len(sessions) == 0
@@ -84,12 +78,10 @@ def test_idle_executors_are_called_up_for_a_new_job():
     """Nobody gives back executors for which nobody has a use, until there is one."""
     sessions, manager = sessions_of("fair"), Manager(4)
     first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([4, 1], 20)})
-    for _ in range(25):
-        manager.tick()
+    manager.ticks(25)
     assert (first.target, first.registered, len(first.busy)) == (4, 4, 1)
     second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([3], 1)})
-    for _ in range(3):
-        manager.tick()
+    manager.ticks(3)
     assert (first.target, second.target) == (1, 3)
     run(manager)
 

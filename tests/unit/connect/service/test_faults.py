@@ -23,10 +23,10 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.workload import synthetic_batch
 from tests.drivers import Watching
 from tests.services import leave, process, running, sessions_of
+from tests.unit.connect.service.test_clients_that_fail import PREFACE
 from tests.unit.connect.service.test_server import code_of, full_request, open_request, raw, require_works
 
 JOBS = synthetic_batch(4, seed=2)
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 class Interrupting(Watching):

@@ -21,7 +21,7 @@ from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.steps import finish, outcome
 from decima.connect.service.wire import parse
 from tests.services import largest_report, running, sessions_of
-from tests.unit.connect.service.test_server import code_of, full_request, open_request
+from tests.unit.connect.service.test_server import code_of, full_request, open_request, report_of
 
 
 def decide(sessions, request, **opening):
@@ -89,9 +89,7 @@ def test_a_call_that_nobody_waits_for_is_finished():
         request = largest_report(jobs=10)
         request.session = session
         assert code_of(hasty.call, "Decide", request, protocol.Decision) is grpc.StatusCode.DEADLINE_EXCEEDED
-        again = full_request()
-        again.session, again.sequence, again.full = session, 2, True
-        assert client.call("Decide", again, protocol.Decision).job == "j"
+        assert client.call("Decide", report_of(session, 2), protocol.Decision).job == "j"
         assert service.sessions.find(session).session.num_jobs == 1
 
 

@@ -25,7 +25,7 @@ from decima.connect.service.security import Security, is_loopback, read_token
 from decima.connect.service.server import Address
 from decima.connect.service.wire import NAME
 from decima.core.errors import ServiceError
-from tests.services import make_certificate, running, sessions_of
+from tests.services import make_certificate, running, sessions_of, until
 
 TOKEN = "0123456789abcdef"
 
@@ -38,6 +38,25 @@ def full_request(_=True):
     request = protocol.DecideRequest(executors=4, offer=protocol.Offer(executors=3))
     request.jobs.add(job="j", stages=[protocol.Stage(stage=0, num_tasks=2)])
     request.states.add(job="j", runnable=[0], schedulable=[0])
+    return request
+
+
+def report_of(session, sequence, full=True, **fields):
+    request = full_request()
+    request.session, request.sequence, request.full = session, sequence, full
+    if not full:
+        request.ClearField("jobs")
+        request.ClearField("states")
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request
+
+
+def report_without_executors(session):
+    """A driver's first report: a stage of nine tasks, and nothing to offer."""
+    request = report_of(session, 1, executors=0)
+    request.jobs[0].stages[0].num_tasks = 9
+    request.ClearField("offer")
     return request
 
 
@@ -239,14 +258,8 @@ def test_probes_and_the_live_page_behind_the_token(service):
 @pytest.mark.parametrize(
     ("host", "expected"),
     [
-        ("127.0.0.1", True),
-        ("127.8.8.8", True),
-        ("::1", True),
-        ("localhost", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("10.1.2.3", False),
-        ("example.org", False),
+        *((host, True) for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "10.1.2.3", "example.org")),
     ],
 )
 def test_loopback(host, expected):
@@ -290,11 +303,8 @@ def test_commands_are_streamed_to_drivers():
         request = protocol.WatchRequest(session=sessions[0]).SerializeToString()
         assert code_of(lambda: next(again(request))) is grpc.StatusCode.INVALID_ARGUMENT
         for channel, session in zip(channels, sessions, strict=True):
-            request = full_request()
-            request.session, request.sequence, request.full, request.executors = session, 1, True, 0
-            request.jobs[0].stages[0].num_tasks = 9
-            request.ClearField("offer")
-            channel.unary_unary(f"/{NAME}/Decide")(request.SerializeToString(), timeout=600)
+            request = report_without_executors(session).SerializeToString()
+            channel.unary_unary(f"/{NAME}/Decide")(request, timeout=600)
         assert protocol.Command.FromString(next(streams[0])).target == 4
         channels[0].close()
         assert protocol.Command.FromString(next(streams[1])).target == 4
@@ -317,6 +327,14 @@ class Stream:
         self._messages.put(None)
 
 
+def asked_once(channel):
+    """A stream over which a session of its own has asked."""
+    opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=600)
+    stream = Stream(channel)
+    stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
+    return stream
+
+
 @contextlib.contextmanager
 def asking(target, **options):
     """A stream, and a session to ask about in it."""
@@ -328,22 +346,6 @@ def asking(target, **options):
         finally:
             stream.end()
             client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)
-
-
-def require_soon(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def report_of(session, sequence, full=True):
-    request = full_request()
-    request.session, request.sequence, request.full = session, sequence, full
-    if not full:
-        request.ClearField("jobs")
-        request.ClearField("states")
-    return request
 
 
 def test_decisions_over_a_stream(service):
@@ -380,9 +382,7 @@ def test_a_silent_stream_does_not_keep_the_service_from_ending():
     with contextlib.ExitStack() as stack:
         with running(sessions_of("fifo"), grace_s=60.0) as service:
             channel = stack.enter_context(grpc.insecure_channel(service.target))
-            opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=600)
-            stream = Stream(channel)
-            stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
+            stream = asked_once(channel)
             begin = time.monotonic()
         assert time.monotonic() - begin < 30
         assert code_of(lambda: next(stream.call)) is grpc.StatusCode.UNAVAILABLE
@@ -390,12 +390,10 @@ def test_a_silent_stream_does_not_keep_the_service_from_ending():
 
 def test_a_client_that_is_gone_leaves_no_stream(service):
     channel = grpc.insecure_channel(service.target)
-    opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=600)
-    stream = Stream(channel)
-    stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
-    require_soon(lambda: len(service._silent) == 1)
+    _stream = asked_once(channel)
+    until(lambda: len(service._silent) == 1, 20.0)
     channel.close()
-    require_soon(lambda: not service._silent)
+    until(lambda: not service._silent, 20.0)
     require_works(service.target)
 
 
