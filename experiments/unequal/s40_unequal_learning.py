@@ -22,9 +22,9 @@ TRAININGS = {
     scheduler: tuple(f"{name}-random{seed}" for seed in ("", "-1", "-2"))
     for scheduler, name in ((OURS, "lachesis"), ("decima_deft", "decima-deft"))
 }
-# The same as the first without features of edges, two seeds.
+# The same as the first without features of edges.
 NO_EDGES = "lachesis_no_edges"
-ABLATED = {NO_EDGES: tuple(f"lachesis-random-no-edges{seed}" for seed in ("", "-1"))}
+ABLATED = {NO_EDGES: tuple(f"lachesis-random-no-edges{seed}" for seed in ("", "-1", "-2"))}
 BASE = "high_rank_up_deft"
 FRESH = 1000  # first seed of batches on which trainings are compared; no other experiment has them
 # Both recipes over processor time.
@@ -94,12 +94,12 @@ def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas
         means = {f"{key}, mean": [each[name][0] for name in policies] for key, policies in trainings.items()}
         means[f"{OURS}, 16 samples, mean"] = [each[name][0] for name in samples]
         for mine, other in ((OURS, "decima_deft"), (NO_EDGES, OURS)):
-            pairs = zip(trainings[mine], trainings[other], strict=False)
+            pairs = zip(trainings[mine], trainings[other], strict=True)
             means[f"{mine} / {other}, mean"] = [change(*pair)[0] for pair in pairs]
         for name, values in means.items():
             mean, _, low, high = mean_interval(np.array(values))
             each[name] = mean, low, high
-        pairs = zip(trainings[NO_EDGES], trainings[OURS], strict=False)
+        pairs = zip(trainings[NO_EDGES], trainings[OURS], strict=True)
         both = [wide[list(names)].mean(axis=1).to_numpy() for names in zip(*pairs, strict=True)]
         each[f"{NO_EDGES} / {OURS}, batches"] = paired_change(*both)
         rows += [(str(ccr), params["jobs"], name, len(instances), *values) for name, values in each.items()]
