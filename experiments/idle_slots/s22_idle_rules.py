@@ -32,6 +32,7 @@ OPTIMUM = "idle_optimum"
 # Labels of workloads in tables, by their key among the parameters; others have their key.
 LABELS = {
     "half_long_3_at_80": "half long, 3 executors, 80 %",
+    "half_long_3_bound_at_80": "half long, 3 executors, bound, 80 %",
     "rare_long_2_at_60": "rare long, 2 executors, 60 %",
     "rare_long_2_bound_at_60": "rare long, 2 executors, bound, 60 %",
     "rare_long_5_at_80": "rare long, 5 executors, 80 %",

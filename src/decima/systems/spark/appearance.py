@@ -8,6 +8,7 @@ APPEARANCES = {
     "spark_fair": Appearance("Spark's FAIR", ink.BLUE, ink.MIXED, ">"),
     "fifo": Appearance("FIFO", ink.ORANGE, ink.DASH, "s"),
     "sjf_cp": Appearance("SJF-CP", ink.PINK, ink.DASHDOT, "v"),
+    "sjf_cp_tuned": Appearance("SJF-CP, tuned", ink.PINK, ink.DOT, "s"),
     "fair": Appearance("fair", ink.BLUE, "-", "o"),
     "naive_weighted_fair": Appearance("naive weighted fair", ink.SKY, ink.DOT, "^"),
     "weighted_fair": Appearance("tuned weighted fair", ink.GREEN, "-", "D"),
