@@ -12,7 +12,7 @@ from decima.evaluation.statistics import paired_change
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
+from decima.workload.sources import TRAINING_SEED, WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.comparisons import score_table
 from experiments.experiment import Context, Experiment, Policies
@@ -112,7 +112,7 @@ def _distributions(params: dict) -> pandas.DataFrame:
 
 
 def _loads(params: dict, context: Context) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Average JCT and makespan by number of jobs that arrive in one span of time; forms of SJF-CP by their training.
+    """Average JCT and makespan by number of jobs in one span; forms of SJF-CP.
 
     ``change_percent``: of the average JCT, the policy with slots against the row's scheduler, paired by stream.
     """
@@ -134,17 +134,15 @@ def _loads(params: dict, context: Context) -> tuple[pandas.DataFrame, pandas.Dat
             ours = scores["avg_jct_s"][-1]
             for row, name in enumerate(schedulers):
                 means = [float(np.mean(scores[column][row])) for column in ("avg_jct_s", "makespan_s", UNFINISHED)]
-                change = paired_change(ours, scores["avg_jct_s"][row])
-                rows.append((case, number, name, len(seeds), *means, *change))
+                rows.append((case, number, name, len(seeds), *means, *paired_change(ours, scores["avg_jct_s"][row])))
     columns = ["workload", "jobs", "scheduler", "streams", "avg_jct_s", "makespan_s", UNFINISHED]
     return pandas.DataFrame(rows, columns=[*columns, "change_percent", "low", "high"]), pandas.concat(forms)
 
 
 def _tuned_sjf(jobs: str, settings: Settings, params: dict, context: Context) -> tuple[Scheduler, pandas.DataFrame]:
-    """SJF-CP with the options that are best on training streams, and the scores of all forms there."""
-    number, load = params["train_jobs"], params["train_load"]
-    text = f"{jobs}{',' if ':' in jobs else ':'}n={number},load={load},executors={settings.executors}"
-    workloads = [parse_jobs(text).workload(TRAINING_SEED + index) for index in range(params["train"])]
+    """SJF-CP with the options that are best on training streams; scores of all forms."""
+    options = {"load": params["train_load"], "executors": settings.executors}
+    workloads = streams(jobs, params["train"], params["train_jobs"], TRAINING_SEED, **options)
     schedulers = [make_scheduler("sjf_cp", sticky=sticky, stage_rule=rule) for sticky, rule in FORMS]
     means = score_matrix(workloads, schedulers, settings, workers=context.threads).mean(axis=1)
     table = pandas.DataFrame(FORMS, columns=["sticky", "stage_rule"]).assign(avg_jct_s=means)

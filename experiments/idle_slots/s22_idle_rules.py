@@ -46,18 +46,19 @@ LABELS = {
 START = {"base": -3.5, "soon": 3.0, "length": 1.0}
 
 
-def streams(jobs: str, count: int, number: int, **options: float) -> list[Workload]:
+def streams(jobs: str, count: int, number: int, first: int = 0, **options: float) -> list[Workload]:
     """Fresh streams of a workload.
 
     Args:
         jobs: Source or name of a workload, with options.
-        count: Streams, of the seeds 0 to ``count`` - 1.
+        count: Streams.
         number: Jobs of each.
+        first: Seed of the first.
         **options: Further options of the text.
     """
     values = "".join(f",{name}={value:g}" for name, value in options.items())
     text = f"{jobs}{',' if ':' in jobs else ':'}n={number}{values}"
-    return [parse_jobs(text).workload(seed) for seed in range(count)]
+    return [parse_jobs(text).workload(first + seed) for seed in range(count)]
 
 
 def shortest_first() -> Scheduler:

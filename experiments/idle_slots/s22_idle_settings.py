@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas
 
@@ -27,12 +29,10 @@ SHORT_S = 10.0
 RULE = "idle_rule"
 # Stored policies of Figure 6: executors and part of long jobs of their training; bound: in the paper's model.
 AGENTS = {
-    "idle-rare-long-2": (2, 0.1),
-    "idle-bound-rare-long-2": (2, 0.1),
-    "idle-rare-long-5": (5, 0.1),
-    "idle-half-long-3": (3, 0.5),
-    "idle-bound-half-long-3": (3, 0.5),
-}
+    "idle-rare-long-2": (2, 0.1), "idle-bound-rare-long-2": (2, 0.1), "idle-rare-long-5": (5, 0.1),
+    "idle-half-long-3": (3, 0.5), "idle-bound-half-long-3": (3, 0.5),
+}  # fmt: skip
+SLOTS = ["scheduler", "executors", "share", "long_s", "load", "gap_s", "mean_slot_s", "low", "high", "left_idle_s"]
 # Of mixed jobs, by what a case is called; offline all jobs are there within a millisecond.
 ARRIVALS = {"": {"load": 0.6, "executors": 10}, ", offline": {"interarrival_s": 1e-6}}
 
@@ -48,54 +48,39 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _mean_slots(params: dict) -> pandas.DataFrame:
-    """Slots of the rule and of stored policies per long job, by these jobs' length and gap.
+    """Slots of the rule and of stored policies per long job, mean over streams.
 
-    ``left_idle_s``: executor time without a task while a job waits; ``mean_slot_s``, ``low``, ``high``: time of slots
-    with a timer, the other where a policy holds; mean over streams with its interval.
+    ``left_idle_s``: executor time without a task while a job waits; ``mean_slot_s``: time of slots with a timer, the
+    other where a policy holds.
     """
     rows = []
     for name, (executors, share) in {RULE: (2, 0.1), **AGENTS}.items():
         scheduler = make_scheduler(RULE, **BASE, **TWO) if name == RULE else load_policy(name)
         holds = name != RULE and scheduler.architecture.idle == "hold"
         settings = Settings.simplified(executors=executors, job_bound="bound" in name)
-        for long_s in params["long_s"]:
+        for long_s, load in itertools.product(params["long_s"], params["load"]):
             jobs = f"two_class:long_s={long_s:g},sigma_s={long_s / 6:g},short_s={SHORT_S:g},share={share:g}"
-            for load in params["load"]:
-                workloads = streams(jobs, params["streams"], params["jobs"], load=load, executors=executors)
-                slots, idle = [], []
-                for workload in workloads:
-                    result = simulate(workload, scheduler, cluster=settings, log=True)
-                    longs = sum(job.name.startswith("long") for job in workload.jobs)
-                    delays = result.log.delays()
-                    idle.append(_left_idle_s(result) / longs)
-                    slots.append(float((delays["end_s"] - delays["start_s"]).sum()) / longs)
-                gap_s = float(workloads[0].arrival_ms.max()) / 1000.0 / params["jobs"]
-                mean, _, low, high = mean_interval(np.array(idle if holds else slots))
-                rows.append((name, executors, share, long_s, load, gap_s, mean, low, high, np.mean(idle)))
-    columns = [
-        "scheduler",
-        "executors",
-        "share",
-        "long_s",
-        "load",
-        "gap_s",
-        "mean_slot_s",
-        "low",
-        "high",
-        "left_idle_s",
-    ]
-    return pandas.DataFrame(rows, columns=columns).round(3)
+            workloads = streams(jobs, params["streams"], params["jobs"], load=load, executors=executors)
+            results = [simulate(each, scheduler, cluster=settings, log=True) for each in workloads]
+            idle, slots = np.array([_idle_and_slots(result) for result in results]).T
+            mean, _, low, high = mean_interval(idle if holds else slots)
+            gap_s = float(workloads[0].arrival_ms.max()) / 1000.0 / params["jobs"]
+            rows.append((name, executors, share, long_s, load, gap_s, mean, low, high, np.mean(idle)))
+    return pandas.DataFrame(rows, columns=SLOTS).round(3)
 
 
-def _left_idle_s(result: Result) -> float:
-    """Executor time in seconds without a task while a job waits; jobs of one task."""
-    start_ms, finish_ms = result.log.start_ms, result.log.finish_ms
-    ones = np.ones(len(start_ms), dtype=np.int64)
-    times = np.concatenate([result.workload.arrival_ms, start_ms, finish_ms])
+def _idle_and_slots(result: Result) -> tuple[float, float]:
+    """Seconds per long job: executors idle while a job waits, slots; jobs of one task."""
+    log, arrival_ms = result.log, result.workload.arrival_ms
+    ones = np.ones(len(arrival_ms), dtype=np.int64)
+    times = np.concatenate([arrival_ms, log.start_ms, log.finish_ms])
     order = np.argsort(times, kind="stable")
     waiting = np.cumsum(np.concatenate([ones, -ones, 0 * ones])[order])[:-1]
     idle = result.num_executors - np.cumsum(np.concatenate([0 * ones, ones, -ones])[order])[:-1]
-    return float(np.minimum(idle, waiting) @ np.diff(times[order])) / 1000.0
+    longs = sum(job.name.startswith("long") for job in result.workload.jobs)
+    idle_s = float(np.minimum(idle, waiting) @ np.diff(times[order])) / 1000.0
+    delays = log.delays()
+    return idle_s / longs, float((delays["end_s"] - delays["start_s"]).sum()) / longs
 
 
 def _insertion(params: dict, context: Context) -> pandas.DataFrame:
@@ -166,24 +151,22 @@ def _foresight(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figure 6: slots over the gap between arrivals, per mean length of long jobs: of a rule and of policies."""
+    """Figure 6: slots over the gap between arrivals, of a rule and of policies."""
     table = tables["idle_mean_slot"]
     longest = table.groupby("scheduler")[["mean_slot_s", "left_idle_s"]].max().max(axis=1)
-    never = [name for name in AGENTS if longest[name] == 0.0]
-    shown = [name for name in AGENTS if name not in never]
+    shown = [name for name in (RULE, *AGENTS) if longest[name] > 0.0]
+    never = ", ".join(name for name in AGENTS if name not in shown)
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.9)
-    panels = figure.subplots(1, 1 + len(shown))
-    for axes, name in zip(panels, (RULE, *shown), strict=True):
+    for axes, name in zip(panels := figure.subplots(1, len(shown)), shown, strict=True):
         rows = table[table["scheduler"] == name]
         plotting.idling.slot_over_gap(rows, axes, legend=axes is panels[-1])
-        executors = rows["executors"].iloc[0]
         axes.set_xlabel("mean gap (s)")
-        axes.set_title(f"{name.replace('_', ' ')},\n{executors} executors", loc="left", fontsize=6)
+        axes.set_title(f"{name.replace('_', ' ')},\n{rows['executors'].iloc[0]} executors", loc="left", fontsize=6)
     caption = (
         "Per long job, those without a slot too. Left: the linear rule, tuned for rare long jobs. Others: stored "
         "policies that hold executors until the next event; executor time left idle while a job waits. A tenth of the "
         "jobs is long, N(μ, μ/6), the others 10 s; gap: between arrivals. "
-        + (f"No idle time at any point: {', '.join(never)} (half of the jobs long)." if never else "")
+        + (f"No idle time at any point: {never} (half of the jobs long)." if never else "")
     )
     return plotting.style.entitle(figure, "Figure 6: how long slots are", caption, "two classes of jobs")
 
