@@ -18,6 +18,7 @@ from decima.core.errors import ConfigError, DecimaError
 from decima.core.system import form_for
 from decima.systems.spark.decision import CLASS, DEFAULTS, DELAY, STAGE, parts_of
 from decima.systems.spark.fields import MOVE, NONE, TASK
+from decima.systems.spark.policy.architecture import NO_RESIDUAL
 from decima.systems.spark.policy.features import ARRIVALS_SEEN
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.rules.choices import kept_executors
@@ -54,7 +55,10 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
         raise ConfigError("scheduler idle_rule with weights looks at all tasks so far, which no client reports")
     architecture = getattr(scheduler, "architecture", None)
     features = {feature.name for feature in architecture.stage_features} if architecture is not None else set()
-    if (scheduler.name == "entry_srw" and values.get("pay", 1.0) > 0.0) or not _OF_DURATIONS.isdisjoint(features):
+    residual = getattr(architecture, "residual", NO_RESIDUAL)
+    rule = scheduler if residual == NO_RESIDUAL else architecture.make_rule()
+    priced = rule.name == "entry_srw" and getattr(rule, "values", {}).get("pay", 1.0) > 0.0
+    if priced or not _OF_DURATIONS.isdisjoint(features):
         raise ConfigError(f"scheduler {scheduler.name} reads mean durations of tasks, which no client reports")
     if running or architecture is None:
         return

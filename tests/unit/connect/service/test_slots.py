@@ -19,6 +19,7 @@ from tests.unit.connect.service.test_session import Client, counts, job, offer, 
 from tests.unit.systems.spark.policy.kernel.test_delays import eager_weights
 
 STREAM = synthetic_poisson(7, 8.0, seed=3, initial=2)
+ADDED = Architecture.paper(residual="entry_srw")
 
 
 def sessions():
@@ -75,6 +76,7 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
         "rule": lambda: decima.make_scheduler("idle_rule", base=1.0),
         "plan": lambda: decima.make_scheduler("lookahead:64"),
         "entry": lambda: decima.make_scheduler("entry_srw", pay=1.0),
+        "added": lambda: LearnedScheduler(ADDED, ADDED.initial_weights(0)),
     }
     code = grpc.StatusCode.INVALID_ARGUMENT
     message = r"idle-rare-long-2 waits for the next event, and this client reports none \(OpenRequest.running\)"
@@ -82,6 +84,7 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
     refused(code, "looks at running tasks and past arrivals", Client, made, scheduler="ages", delays=True)
     refused(code, "looks at all tasks so far, which no client", Client, made, scheduler="rule", running=True)
     refused(code, "reads mean durations of tasks, which no client", Client, made, scheduler="entry", running=True)
+    refused(code, "reads mean durations of tasks, which no client", Client, made, scheduler="added", running=True)
     refused(code, "plans by simulation, and no client reports durations", Client, made, scheduler="plan", running=True)
     refused(code, "running is set, but a driver", Client, made, running=True, shared_cluster="c")
 

@@ -192,15 +192,18 @@ class Architecture(NetworkShape):
         Raises:
             ConfigError: There is no such rule, a parameter is wrong, or it has no scores.
         """
-        from decima.systems.spark.schedulers.capped_srw import NAME
+        from decima.systems.spark.schedulers import capped_srw, entry_srw
         from decima.systems.spark.schedulers.registry import make_scheduler
 
         try:
             rule = make_scheduler(self.residual)
         except UnknownSchedulerError as error:
             raise ConfigError(f"residual: {error}") from error
-        if rule.name != NAME:
-            raise ConfigError(f"residual must be none or {NAME}, with parameters if any, got {self.residual!r:.60}")
+        if rule.name not in (capped_srw.NAME, entry_srw.NAME):
+            raise ConfigError(
+                f"residual must be none, {capped_srw.NAME} or {entry_srw.NAME}, with parameters if any, got "
+                f"{self.residual!r:.60}"
+            )
         return rule
 
     @classmethod

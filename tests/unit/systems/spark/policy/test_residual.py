@@ -53,7 +53,17 @@ def jcts(of, scheduler, seed=0):
 
 @pytest.mark.parametrize("mode", ["paper", "released"])
 @pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("rule", [RULE, "capped_srw:c0=1.3,power=1", "capped_srw:release=1,leftover=2"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        RULE,
+        "capped_srw:c0=1.3,power=1",
+        "capped_srw:release=1,leftover=2",
+        "capped_srw:leftover=0",
+        "entry_srw:embedded",
+        "entry_srw:pay=9",
+    ],
+)
 def test_untrained_it_is_the_rule(rule, streaming, mode):
     for seed in range(2):
         expected = jcts(state(seed, streaming, mode), make_scheduler(rule), seed)
@@ -154,7 +164,7 @@ def test_a_teacher_has_its_own_parameters():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"residual": "fifo"}, "residual must be none or capped_srw"),
+        ({"residual": "fifo"}, "residual must be none, capped_srw or entry_srw"),
         ({"residual": "capped"}, "residual: unknown scheduler 'capped'"),
         ({"residual": "capped_srw:c9=1"}, "no parameter 'c9'"),
         ({"residual": RULE, "delays": 2}, "residual works neither with idle slots"),

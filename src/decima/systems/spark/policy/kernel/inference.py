@@ -258,6 +258,9 @@ def decide_learned(address):
     score_stages(state, count)
     if policy.net_layout[RESIDUAL]:
         add_stage_scores(state, count)
+        if policy.net_rule_stage == NONE and not follow:
+            choose_idle(state)
+            return
     if not scores_finite(state, count):
         state.action[STAGE] = IMPOSSIBLE
         return

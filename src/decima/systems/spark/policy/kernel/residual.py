@@ -4,7 +4,7 @@ A candidate that the rule chooses has 0; another one loses a step for itself and
 before its own, up to a number of places. An effect of a limit, so many executors used, loses a step for every executor
 that it is off what the rule gives; limits with one effect share the chance of one. Steps are divided by the
 temperature of the architecture. Greedily, a network whose scores are
-all alike decides like the rule.
+all alike decides like the rule. Where the rule leaves executors idle, the policy does, too, and records no decision.
 
 The rule gives its own choice what it decided, and any other stage what is missing to the share of its job.
 """
