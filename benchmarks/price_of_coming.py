@@ -48,7 +48,7 @@ CASES = {
 }
 #: Cases in which all parameters are tuned, too.
 SEARCHED = ("gaps of 14 s", "embedded, gaps of 25 s")
-#: Cases with plans -> runs per plan that take about 50 ms of CPU time on an idle core, preset of the rule.
+#: Cases with plans -> runs per plan that take about 50 ms of CPU time on an idle core, 40 on embedded jobs; preset.
 PLANNED = {"gaps of 14 s": (64, "busy"), "embedded, gaps of 25 s": (128, "embedded")}
 PLANNED_JOBS, PLANNED_TRAINING_JOBS = 60, 100
 #: First seed of the streams on which plans are compared.
