@@ -57,8 +57,8 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
     features = {feature.name for feature in architecture.stage_features} if architecture is not None else set()
     residual = getattr(architecture, "residual", NO_RESIDUAL)
     rule = scheduler if residual == NO_RESIDUAL else architecture.make_rule()
-    priced = rule.name == "entry_srw" and getattr(rule, "values", {}).get("pay", 1.0) > 0.0
-    if priced or not _OF_DURATIONS.isdisjoint(features):
+    measures = rule.name == "entry_srw" and getattr(rule, "values", {}).get("pay", 1.0) > 0.0
+    if measures or not _OF_DURATIONS.isdisjoint(features):
         raise ConfigError(f"scheduler {scheduler.name} reads mean durations of tasks, which no client reports")
     if running or architecture is None:
         return
