@@ -28,6 +28,8 @@ from decima.evaluation.tuning import tune
 from decima.systems.spark.schedulers import capped_srw, make_scheduler
 from decima.systems.spark.schedulers.registry import scheduler_text
 from decima.systems.spark.settings import Settings
+from decima.workload.arrivals import with_requests
+from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, get_source
 
 JOBS, TRAINING_JOBS = 1000, 500
@@ -45,6 +47,8 @@ CASES = {
         for executors in (10, 25, 100, 200)
     },
     **{f"moving delay of {delay:g} s": ("tpch", 17.0, {"moving_delay_ms": 1000.0 * delay}) for delay in (0.0, 0.001)},
+    "mean durations": ("tpch", 14.0, {"durations": "mean"}),
+    "four classes": ("tpch", 25.0, {"classes": ((0.25, 12), (0.5, 12), (0.75, 13), (1.0, 13))}),
 }
 #: Cases in which all parameters are tuned, too.
 SEARCHED = ("gaps of 14 s", "embedded, gaps of 25 s")
@@ -63,7 +67,7 @@ def measure(name: str, streams: int, training: int, budget: int) -> list[dict]:
     train_seeds = [FIRST_TRAINING_SEED + index for index in range(training)]
     seeds = [FIRST_SEED + index for index in range(streams)]
     train, test = (
-        [get_source(source).stream(jobs, gap_s, seed) for seed in each]
+        [_requesting(get_source(source).stream(jobs, gap_s, seed), settings, seed) for seed in each]
         for jobs, each in ((TRAINING_JOBS, train_seeds), (JOBS, seeds))
     )
 
@@ -99,6 +103,11 @@ def measure(name: str, streams: int, training: int, budget: int) -> list[dict]:
             }
         )
     return rows
+
+
+def _requesting(stream: Workload, settings: Settings, seed: int) -> Workload:
+    """The stream, on classes of executors with uniform requests of memory."""
+    return with_requests(stream, "uniform", seed) if settings.classes else stream
 
 
 def plan(name: str, streams: int, training: int, budget: int) -> Iterator[dict]:
