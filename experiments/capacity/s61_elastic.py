@@ -134,7 +134,7 @@ def elastic_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Changes of JCT and executor hours against the fixed cluster of all executors."""
     changes = tables["elastic_changes"]
     changes = changes[changes["against"] == "all executors"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 3.4)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 5.8)
     grid = figure.subplots(1, len(MEASURES), sharey=True)
     for axes, (measure, label) in zip(grid, MEASURES.items(), strict=True):
         plotting.bars.change_points(changes[changes["measure"] == measure], "cluster", axes, legend=axes is grid[-1])
@@ -142,7 +142,7 @@ def elastic_changes(tables: Tables, run: Run) -> plotting.style.Figure:
         axes.set_title(label, loc="left")
     caption = (
         f"Each scheduler against itself on the fixed cluster, paired, {distinct(tables['room'], 'seed', 'stream')}; "
-        f"bars: {INTERVAL}; up to {run.cluster}, {CORES} of which come and go together. {_policies(run)}"
+        f"bars: {INTERVAL}; up to {run.cluster}, {CORES} of which come and go together. {_policies(run, changes)}"
     )
     return plotting.style.entitle(figure, "Clusters that grow, shrink and fail", caption, run.workload)
 
@@ -169,8 +169,11 @@ def elastic_hours(tables: Tables, run: Run) -> plotting.style.Figure:
     return plotting.style.entitle(axes.figure, "JCT over executor hours", caption, run.workload)
 
 
-def _policies(run: Run) -> str:
-    return f"Policies {' and '.join(run.policies[use] for use in LEARNED)}."
+def _policies(run: Run, changes: pandas.DataFrame) -> str:
+    words = f"Policies {' and '.join(run.policies[use] for use in LEARNED)}"
+    if "decima_dynamic" in set(changes["scheduler"]):
+        words += ", and tpch-stream-dynamic, which learned on the cluster dynamic, 5 s"
+    return f"{words}."
 
 
 EXPERIMENT = Experiment(

@@ -99,10 +99,11 @@ def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = No
     """
     names = style.display_order(changes["scheduler"])
     rows = list(dict.fromkeys(changes[column]))
+    step = min(0.16, 0.96 / len(names))
     for index, name in enumerate(names):
         mark = style.scheduler_style(name)
         chosen = changes[changes["scheduler"] == name].set_index(column).reindex(rows)
-        change, position = chosen["change_percent"], np.arange(len(rows)) + (index - (len(names) - 1) / 2) * 0.16
+        change, position = chosen["change_percent"], np.arange(len(rows)) + (index - (len(names) - 1) / 2) * step
         reach = [change - chosen["low"], chosen["high"] - change]
         marks = {"linestyle": "none", "marker": mark.marker, "markersize": 4, "color": mark.color, "label": mark.label}
         axes.errorbar(change, position, xerr=reach, linewidth=1.0, capsize=1.5, **marks)
