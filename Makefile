@@ -48,7 +48,7 @@ endef
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
 	@echo "make site        pages of the documentation and the executed notebooks, in build/site (RUN=tpch-full: of that run)"
-	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below 0.3 s, before a commit)"
+	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below 0.1 s, before a commit)"
 	@echo "make test-all    those and what takes longer, as the continuous integration does: kills, random runs, a real Spark"
 	@echo "make test-spark-versions the plugin compiled for, and run with, every release of Spark that it knows (1.7 GB of downloads)"
 	@echo "make test-torch  policies in PyTorch and the examples, in an environment of its own (.venv-torch)"
@@ -103,7 +103,7 @@ NOT_DAILY := slow or spark or spark_slow or fresh
 # One pytest run for tests and notebooks, so that its exit code and closing lines stand for all of them.
 test: lint
 ifdef FAST
-	$(PYTEST) -m "not ($(NOT_DAILY))" --below 0.3 $(PYTEST_FLAGS) tests/unit tests/notebooks
+	$(PYTEST) -m "not ($(NOT_DAILY))" --below 0.1 $(PYTEST_FLAGS) tests/unit tests/notebooks
 else
 	$(PYTEST) -m "not ($(NOT_DAILY))" $(NBVAL) $(PYTEST_FLAGS) tests $(DAILY_NOTEBOOKS)
 endif
