@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from decima.commands.shared import compilation
 from decima.core import config, progress
 from decima.workload import fetch_tpch, tpch_available
+from decima.workload.alibaba import hour
 
 # Compiled code is slow on its first call, and a machine may be busy, so neither an example nor its drawing has a
 # deadline; continuous integration draws the same examples every time.
@@ -77,6 +78,27 @@ def tpch_data(tmp_path_factory):
         elif not tpch_available():
             pytest.skip(NO_TPCH)
         yield config.data_root()
+
+
+@pytest.fixture(scope="session")
+def fetched_hour(tmp_path_factory):
+    """Data root with the hour of the Alibaba trace, from the mirror; None without a mirror."""
+    if config.mirror_dir() is None:
+        return None
+    root = tmp_path_factory.mktemp("trace")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(config.DATA_DIR_VARIABLE, str(root))
+        hour.fetch_line(force=False)
+    return root
+
+
+@pytest.fixture
+def trace_data(fetched_hour, monkeypatch):
+    """Data root with the hour of the Alibaba trace during one test, which is skipped where it cannot be had."""
+    if fetched_hour is not None:
+        monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(fetched_hour))
+    if not hour.hour_available():
+        pytest.skip(f"no hour of the Alibaba trace: set {config.MIRROR_VARIABLE}, or run 'decima data fetch alibaba'")
 
 
 @pytest.fixture(scope="session")

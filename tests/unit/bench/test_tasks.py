@@ -12,7 +12,7 @@ from decima.core.system import get_system
 from decima.workload.alibaba import hour
 from decima.workload.sources import TRAINING_SEED, get_source
 
-needs_trace = pytest.mark.skipif(not hour.hour_available(), reason="the hour of the trace is not fetched")
+needs_trace = pytest.mark.usefixtures("trace_data")
 
 # A change of a task makes results of earlier versions incomparable: it belongs into a suite of another name.
 HASHES = {
@@ -64,8 +64,10 @@ def test_trace_learns_on_the_half_hour_before_the_tests():
     assert not names["test"] & (names["training"] | names["validation"])
 
 
-@pytest.mark.parametrize("name", ["spark-logs", pytest.param("alibaba", marks=needs_trace)])
-def test_a_rule_stays_above_the_bound(name):
+@pytest.mark.parametrize("name", ["spark-logs", "alibaba"])
+def test_a_rule_stays_above_the_bound(name, request):
+    if name == "alibaba":
+        request.getfixturevalue("trace_data")
     task = task_named(name)
     instance = task.instances()[0]
     row = score(task, task.runs_on.make_scheduler(references.tuned_rule(task)), instance)

@@ -26,8 +26,8 @@ def path(tmp_path):
 @pytest.fixture(params=list_sources())
 def source(request):
     found = get_source(request.param)
-    if not found.available():
-        request.getfixturevalue("tpch_data")  # fetched from the mirror where there is one
+    if not found.available():  # fetched from the mirror where there is one
+        request.getfixturevalue("trace_data" if found.name == "alibaba" else "tpch_data")
     if not found.available():
         pytest.skip(f"no data of {request.param}")
     return found

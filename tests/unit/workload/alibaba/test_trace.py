@@ -228,8 +228,7 @@ def test_a_changed_copy_or_another_version_is_refused(tmp_path, monkeypatch):
         hour.hour_available()
 
 
-@pytest.mark.skipif(not hour.hour_available(), reason="the hour of package spar is not installed or fetched")
-def test_the_hour_is_what_its_description_says():
+def test_the_hour_is_what_its_description_says(trace_data):
     trace = hour.read_hour()
     report = trace.report
     assert (report.jobs, report.stages, report.tasks, report.edges) == (15_478, 64_860, 2_958_866, 52_824)
