@@ -15,12 +15,16 @@ from decima.systems.spark.lookahead.copies import FACTORS, Draw, Plan
 from decima.systems.spark.lookahead.projection import NO_FUTURE, Future
 from decima.systems.spark.lookahead.search import Budget, Search, Trials
 from decima.systems.spark.schedulers.interface import CompiledScheduler
+from decima.systems.spark.schedulers.registry import SCHEDULERS, scheduler_presets
 from decima.systems.spark.state import ClusterState
 
 # Steps: of a parameter, as a part of its value; per factor, of what is common to all jobs, per unit of a feature; of
 # the share of a single job. The last two are natural logarithms. The order gets small steps and no part of single
 # jobs: the cost has a kink wherever two jobs change places.
 _PARAMETER, _FEATURE, _SHARE = 0.05, (0.02, 0.05), 0.2
+# Step of a parameter on several executor classes, of a rule without presets: nobody tuned it for jobs that are there at
+# once, so its best values are far.
+_UNTUNED = 0.4
 # Draws of what is not known, per plan.
 _DRAWS = 16
 # Bound of a factor's natural logarithm.
@@ -107,9 +111,12 @@ class Space:
 
     Args:
         base: The rule.
+        classes: Number of executor classes.
     """
 
-    def __init__(self, base: CompiledScheduler) -> None:
+    def __init__(self, base: CompiledScheduler, classes: int) -> None:
+        tuned = base.name in SCHEDULERS and scheduler_presets(base.name)
+        self._step = _PARAMETER if tuned or classes == 1 else _UNTUNED
         self._base = np.array([base.values[item.name] for item in base.parameters])
         self._tunable = [(index, item) for index, item in enumerate(base.parameters) if item.tunable]
         self.common = len(self._tunable) + len(FACTORS) * len(FEATURES)
@@ -118,17 +125,17 @@ class Space:
         """What a point means for jobs of these features, float64 [features, jobs]."""
         parameters = self._base.copy()
         for number, (index, item) in zip(point, self._tunable, strict=False):
-            parameters[index] = _changed(item, parameters[index], number)
+            parameters[index] = _changed(item, parameters[index], self._step * number)
         together = point[len(self._tunable) : self.common].reshape(len(FACTORS), -1)
         factors = (np.array(_FEATURE)[:, None] * together) @ features
         factors[1] += _SHARE * point[self.common :]
         return Plan(parameters, np.clip(factors, -_LARGEST_FACTOR, _LARGEST_FACTOR))
 
 
-def _changed(item: Parameter, value: float, number: float) -> float:
-    """A parameter changed by a number of steps, inside of its range."""
+def _changed(item: Parameter, value: float, part: float) -> float:
+    """A parameter changed by a part of its value, inside of its range."""
     scale = max(abs(value), 0.5)
-    return float(np.clip(value + _PARAMETER * scale * number, item.low, item.high))
+    return float(np.clip(value + part * scale, item.low, item.high))
 
 
 class Planner:
@@ -137,6 +144,7 @@ class Planner:
     Args:
         base: The rule whose parameters and factors are planned.
         arrivals: How jobs to come are drawn, see :func:`draw_future`.
+        classes: Number of executor classes of the cluster.
         draws: Draws of what is not known, per plan.
         seed: Source of chance, of what is drawn and of candidates.
 
@@ -150,12 +158,13 @@ class Planner:
         base: CompiledScheduler,
         *,
         arrivals: str = NONE,
+        classes: int = 1,
         draws: int = _DRAWS,
         seed: int | np.random.SeedSequence = 0,
     ) -> None:
         self.base = base
         self.plans = self.runs = 0
-        self._space = Space(base)
+        self._space = Space(base, classes)
         self._arrivals = arrivals
         self._rng = np.random.default_rng(seed)
         self._num_draws = draws

@@ -161,7 +161,7 @@ class Lookahead:
         self._state = state
         streaming = bool(np.any(state.job_arrival_ms > 0.0))
         form = form_for(self.base, streaming)
-        self._planner = Planner(form, arrivals=self.settings.arrivals, seed=self._seed)
+        self._planner = Planner(form, arrivals=self.settings.arrivals, classes=state.num_classes, seed=self._seed)
         extents = {name: state.extents[name] for name in ("job", "stage")}
         if isinstance(form, LearnedScheduler):
             form.bind(state)

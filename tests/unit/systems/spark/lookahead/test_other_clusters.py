@@ -1,11 +1,14 @@
 """Plans for every kind of cluster and for rules that leave executors idle: copies, and what plans may know."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import decima
 from decima.core.system import form_for
 from decima.systems.spark.lookahead.copies import Draw, Plan
+from decima.systems.spark.lookahead.planner import Space
 from decima.systems.spark.lookahead.projection import NO_FUTURE
 from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.schedulers import make_scheduler
@@ -142,3 +145,20 @@ def test_a_state_copied_in_mid_episode_goes_on_alike(case):
         while each.advance():
             go_on(each, rule)
     assert np.array_equal(state.job_finish_ms, other.job_finish_ms)
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "part"), [("priced_srw", 4, 0.4), ("priced_srw", 1, 0.05), ("capped_srw", 4, 0.05)]
+)
+def test_parameters_that_nobody_tuned_for_batches_get_large_steps_on_classes(text, classes, part):
+    rule = form_for(make_scheduler(text, c1=2.0), jobs_of("none", False))
+    space = Space(rule, classes)
+    point = np.zeros(space.common + 1)  # one job
+    point[[item.name for item in rule.parameters if item.tunable].index("c1")] = 1.0
+    place = [item.name for item in rule.parameters].index("c1")
+    assert space.plan(point, np.zeros((2, 1))).parameters[place] == pytest.approx(2.0 * (1.0 + part))
+
+
+def test_a_rule_outside_of_the_registry_can_be_planned():
+    rule = form_for(make_scheduler("priced_srw"), jobs_of("none", False))
+    assert Space(replace(rule, name="mine"), 4).common == Space(rule, 4).common
