@@ -103,12 +103,16 @@ BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 
 
 def on_streams_of_load(
-    policies: Mapping[str, str], source: WorkloadSource, params: Mapping, context: Context, label: str
+    policies: Mapping[str, str | Mapping[float, str]],
+    source: WorkloadSource,
+    params: Mapping,
+    context: Context,
+    label: str,
 ) -> pandas.DataFrame:
     """Average JCT of stored policies on the streams of experiment ``load``, with its tuned heuristics.
 
     Args:
-        policies: Names of stored policies by what the rows call them.
+        policies: Names of stored policies by what the rows call them; by gap, where each gap has its own.
         source: Where jobs come from.
         params: ``interarrival_s``, a list of gaps, ``streams`` and ``jobs``, as of experiment ``load``.
         context: The run; its tables of ``load`` are read.
@@ -131,7 +135,10 @@ def on_streams_of_load(
             raise ConfigError(
                 f"experiment load has not {len(seeds)} streams of one job every {gap_s} s; {label} needs them"
             )
-        compared = {name: load_policy(stored) for name, stored in policies.items()}
+        compared = {
+            name: load_policy(stored if isinstance(stored, str) else stored[f"{gap_s:g}"])
+            for name, stored in policies.items()
+        }
         streams = source.streams(seeds, params["jobs"], gap_s)
         gap = {"interarrival_s": gap_s}
         parts += [

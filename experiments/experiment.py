@@ -109,14 +109,15 @@ class StoredPolicy(PolicyInput):
 
 @dataclass(frozen=True)
 class PoliciesIn(PolicyInput):
-    """Stored policies named by an experiment's parameters, each a mapping with policies as values."""
+    """Stored policies named by parameters of an experiment, mappings, nested where policies differ by case."""
 
     experiment: str
     parameters: tuple[str, ...]
 
     def policies(self, params: Mapping) -> Sequence[str]:
         """The names that the parameters have."""
-        names = [name for key in self.parameters for name in params[self.experiment][key].values()]
+        values = [value for key in self.parameters for value in params[self.experiment][key].values()]
+        names = [name for value in values for name in ([value] if isinstance(value, str) else value.values())]
         return list(dict.fromkeys(names))
 
 

@@ -27,8 +27,10 @@ from experiments.experiment import Context, Experiment, Policies, Profiles
 MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
 BINS = 5  # of jobs by work; the paper's smallest 20 % are the first
 BASELINES = ("graphene_arrival", "graphene")
-POLICIES = ("tpch-classes", "alibaba-classes")  # for streams of the run's workload, for the trace
-PAIRED = (*BASELINES, "priced_srw", "decima")  # on more and longer streams at the headline loads
+# For streams of the run's workload and for the trace: from random weights, and after the imitation of a rule.
+POLICIES = ("tpch-classes-random", "alibaba-classes-random")
+WARM_POLICIES = ("tpch-classes", "alibaba-classes")
+PAIRED = (*BASELINES, "priced_srw", "decima", ROWS[WARM])  # on more and longer streams at the headline loads
 _PARAMETERS = ["alpha", "order", "larger", "by_memory", "long", "frag"]
 _OFF = {"by_memory": 0.0, "long": 2.0, "frag": -1.0}
 
@@ -43,7 +45,7 @@ class Case:
     train: list[Workload]  # to tune on
     test: list[Workload]  # to judge on; seeds 0, 1, ...
     paired: list[Workload]  # to compare the policy on, at the headline loads; seeds 0, 1, ...
-    policy: str  # name of the stored policy
+    policies: dict[str, str]  # stored policies by their rows
 
     @property
     def load(self) -> float:
@@ -73,7 +75,7 @@ def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
         ]
         longer = range(paired["streams"] if gap_s == paired["interarrival_s"] else 0)
         drawn.append([source.stream(paired["jobs"], gap_s, seed, requests="uniform") for seed in longer])
-        yield Case(source.label, f"{gap_s:g} s", cluster, *drawn, policy=POLICIES[0])
+        yield Case(source.label, f"{gap_s:g} s", cluster, *drawn, policies=_policies(0))
     trace = params["trace"]
     for executors in trace["executors"]:
         cluster = Settings.of_mode("paper", classes=classes(thinned(executors, trace["fraction"])))
@@ -83,7 +85,12 @@ def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
         ]
         more = range(paired["draws"] if executors == paired["executors"] else 0)
         parts.append([_trace_jobs(trace, "test", seed) for seed in more])
-        yield Case(parts[1][0].label, f"{cluster.executors:,} executors", cluster, *parts, policy=POLICIES[1])
+        yield Case(parts[1][0].label, f"{cluster.executors:,} executors", cluster, *parts, policies=_policies(1))
+
+
+def _policies(index: int) -> dict[str, str]:
+    """Stored policies of the run's workload (0) or the trace (1), by rows."""
+    return {"decima": POLICIES[index], ROWS[WARM]: WARM_POLICIES[index]}
 
 
 def _trace_jobs(trace: dict, part: str, seed: int) -> Workload:
@@ -102,7 +109,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         where = {"workload": case.workload, "setting": case.setting, "load": case.load}
         schedulers, grid = tuned(case, params, context)
         grids.append(grid.assign(workload=case.workload, setting=case.setting))
-        schedulers["decima"] = learned.decima(policy=case.policy)
+        schedulers |= {name: learned.decima(policy=stored) for name, stored in case.policies.items()}
         rows = []
         for name, scheduler in schedulers.items():
             for seed, jobs in enumerate(case.test):
@@ -197,11 +204,6 @@ def _uses(result: Result) -> pandas.DataFrame:
     return usage.groupby(["size", "memory"], as_index=False)[["executor_s", "avg_jct_s"]].mean()
 
 
-def shown(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Table for figures, where rows ``decima`` mean policies that imitated a rule first."""
-    return table.replace({"scheduler": {"decima": ROWS[WARM]}})
-
-
 def draws(table: pandas.DataFrame) -> str:
     """Text of captions about how many streams and draws a table is of."""
     numbers = [distinct(rows, "seed", noun) for (_, rows), noun in zip(_panels(table), ("stream", "draw"), strict=True)]
@@ -244,7 +246,7 @@ def side_by_side(
 
 def packing_jct(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over load, on both workloads (Figure 11)."""
-    table = shown(tables["packing"])
+    table = tables["packing"]
     figure = side_by_side(table, plotting.packing.score_over_load, legend={})
     caption = f"{draws(table)} per load, four classes of executors; heuristics tuned at every load."
     return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, labels(table))
@@ -252,7 +254,7 @@ def packing_jct(tables: Tables, run: Run) -> plotting.style.Figure:
 
 def packing_trade(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over fragmentation at the highest load of both workloads."""
-    table = shown(tables["packing"])
+    table = tables["packing"]
     busiest = table[table["load"] == table.groupby("workload")["load"].transform("max")]
     figure = side_by_side(busiest, plotting.packing.score_over_fragmentation, legend={})
     caption = f"{draws(table)} at the highest load. Fragmentation: part of the held memory that no task asked for."
@@ -264,7 +266,7 @@ EXPERIMENT = Experiment(
     "§7.3",
     compute,
     figures=(packing_jct, packing_trade),
-    inputs=(Profiles(), Policies(POLICIES)),
+    inputs=(Profiles(), Policies((*POLICIES, *WARM_POLICIES))),
     tiny={
         "interarrival_s": [4.5],
         "sequences": 1,

@@ -25,7 +25,6 @@ from experiments.decima.s07_packing import (
     draws,
     graphene_forms,
     labels,
-    shown,
     side_by_side,
 )
 from experiments.decima.s07_stream import active_jobs
@@ -47,7 +46,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     one_load = {"interarrival_s": [params["interarrival_s"]], "trace": trace | {"executors": [trace["executors"]]}}
     series, jobs, profiles = [], [], []
     for case in cases(source, params | one_load | _NO_TRAINING | _NO_PAIRED):
-        schedulers = {"decima": learned.decima(policy=case.policy), "graphene": _graphene(grids, case)}
+        schedulers = {"decima": learned.decima(policy=case.policies["decima"]), "graphene": _graphene(grids, case)}
         for name, scheduler in schedulers.items():
             where = {"workload": case.workload, "setting": case.setting, "scheduler": name}
             for seed, workload in enumerate(case.test):
@@ -122,15 +121,12 @@ def _settings(tables: Mapping[str, pandas.DataFrame]) -> str:
     """Text of captions about both loads and whose policies are shown."""
     gap, executors = tables["appendix_g_jobs"]["setting"].unique()
     policies = " and ".join(POLICIES)
-    return (
-        f"One job every {gap}; trace on {executors}. Policies {policies}, which imitated a rule first; Graphene* tuned "
-        "at these loads."
-    )
+    return f"One job every {gap}; trace on {executors}. Policies {policies}; Graphene* tuned at these loads."
 
 
 def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 20: jobs in the system, executors per job and JCT over time."""
-    series, jobs = shown(tables["appendix_g_series"]), shown(tables["appendix_g_jobs"])
+    series, jobs = tables["appendix_g_series"], tables["appendix_g_jobs"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.6)
     grid = figure.subplots(3, 2, sharex="col")
     for column, letter, label in zip(grid.T, "ab", series["workload"].unique(), strict=True):
@@ -170,7 +166,7 @@ def fig12a_sizes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 12a: JCT by size of jobs, the policy against Graphene*."""
     table = tables["appendix_g_profile"]
     figure = side_by_side(table, plotting.packing.change_by_size, "decima", "graphene", height=2.8, sharey=True)
-    caption = f"Decima, warm start, against Graphene*; points: one of {draws(table)}. {_settings(tables)}"
+    caption = f"Decima against Graphene*; points: one of {draws(table)}. {_settings(tables)}"
     return plotting.style.entitle(figure, "Figure 12a: JCT by size of jobs", caption, labels(table))
 
 

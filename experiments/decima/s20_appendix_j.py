@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pandas
 
 from decima import plotting
-from decima.learning.cards import WARM
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.arrivals import with_wrong_estimates
@@ -15,45 +14,38 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import (
     BASELINES,
-    ROWS,
     changes_by_gap,
-    learned_policy,
     on_streams_of_load,
     paired_changes,
-    policy_row,
     score_table,
 )
 from experiments.decima.s07_tuning import tuned_schedulers, weighted_fair_by_arrival
-from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
+from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, TablesOf
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
-# Both imitated a rule first; one sees durations, the other never did.
-SEEING, BLIND = ROWS[WARM], "decima_blind"
+# Both learned from random weights in as many iterations; one sees durations, the other never did.
+SEEING, BLIND = "decima", "decima_blind"
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``appendix_j`` (scores by arrivals), ``appendix_j_changes`` (paired) and ``appendix_j_estimates``.
 
-    ``decima_blind`` is trained without task durations and never sees one; it imitated a rule first, as ``decima_warm``
-    did. Of the heuristics, FIFO and fair sharing
-    need no durations either; weighted fair and capped shortest remaining work know them. In the last table, what
-    schedulers are told about durations is wrong by a random factor, at test time only.
+    ``decima_blind`` is trained without task durations and never sees one; ``decima`` sees them and had as many
+    iterations (parameters ``blind`` and ``seeing``). Of the heuristics, FIFO and fair sharing need no durations
+    either; weighted fair and capped shortest remaining work know them. In the last table, what schedulers are told
+    about durations is wrong by a random factor, at test time only.
     """
-    params_of = params["policies"]
     seeds = list(range(params["batches"]))
     schedulers = {name: make_scheduler(name) for name in ("fifo", "fair")} | tuned_schedulers(context, "batch")
     schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
-    schedulers |= {policy_row(context.policies[use]): learned_policy(context, use) for use in ("batch", "warm_batch")}
-    schedulers |= {BLIND: load_policy(params_of["batch"])}
+    schedulers |= {name: load_policy(stored) for name, stored in _policies(params, "batch").items()}
     batches = source.batches(seeds, params["batch_jobs"])
     table = score_table(schedulers, batches, seeds, context.settings(), context, "batches without durations")
     scores = [table.assign(arrivals="batch")]
-    changes = [paired_changes(table, ("decima", SEEING, BLIND), BASELINES).assign(arrivals="batch")]
-    streams = on_streams_of_load(
-        {SEEING: params_of["seeing"], BLIND: params_of["stream"]}, source, params, context, "streams without durations"
-    )
+    changes = [paired_changes(table, (SEEING, BLIND), BASELINES).assign(arrivals="batch")]
+    streams = on_streams_of_load(_policies(params, "stream"), source, params, context, "streams without durations")
     for gap_s, rows in streams.groupby("interarrival_s", sort=False):
         scores.append(rows.assign(arrivals=f"one job every {gap_s:g} s"))
     of_streams = changes_by_gap(streams, (SEEING, BLIND), BASELINES)
@@ -66,12 +58,16 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
 
 
+def _policies(params: dict, arrivals: str) -> dict[str, str]:
+    """Stored policies for batches or streams, by their rows."""
+    return {SEEING: params["seeing"][arrivals], BLIND: params["blind"][arrivals]}
+
+
 def _wrong_estimates(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
     """Average JCT on the busiest streams by spread of the estimates' errors."""
     seeds, gap_s = list(range(params["streams"])), min(params["interarrival_s"])
     schedulers = {"fair": make_scheduler("fair"), **tuned_schedulers(context, f"stream-{gap_s}s")}
-    policies = params["policies"]
-    schedulers |= {SEEING: load_policy(policies["seeing"]), BLIND: load_policy(policies["stream"])}
+    schedulers |= {name: load_policy(stored) for name, stored in _policies(params, "stream").items()}
     streams = source.streams(seeds, params["jobs"], gap_s)
     scores = []
     for spread in params["spreads"]:
@@ -106,9 +102,7 @@ EXPERIMENT = Experiment(
         Profiles(),
         TablesOf("tuning"),
         TablesOf("load"),
-        StoredPolicy("batch"),
-        StoredPolicy("warm_batch"),
-        PoliciesIn("appendix_j", ("policies",)),
+        PoliciesIn("appendix_j", ("seeing", "blind")),
     ),
     tiny={
         "batches": 2,
@@ -117,6 +111,7 @@ EXPERIMENT = Experiment(
         "streams": 2,
         "jobs": 4,
         "spreads": [0, 0.7],
-        "policies": {"batch": "tiny", "stream": "tiny", "seeing": "tiny"},
+        "seeing": {"batch": "tiny", "stream": "tiny"},
+        "blind": {"batch": "tiny", "stream": "tiny"},
     },
 )
