@@ -103,7 +103,7 @@ BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 
 
 def on_streams_of_load(
-    policies: Mapping[str, str | Mapping[float, str]],
+    policies: Mapping[str, str | Mapping[str, str]],
     source: WorkloadSource,
     params: Mapping,
     context: Context,
@@ -112,7 +112,8 @@ def on_streams_of_load(
     """Average JCT of stored policies on the streams of experiment ``load``, with its tuned heuristics.
 
     Args:
-        policies: Names of stored policies by what the rows call them; by gap, where each gap has its own.
+        policies: Names of stored policies by what the rows call them; by gap in seconds (``"14"``), where each has its
+            own.
         source: Where jobs come from.
         params: ``interarrival_s``, a list of gaps, ``streams`` and ``jobs``, as of experiment ``load``.
         context: The run; its tables of ``load`` are read.
