@@ -140,6 +140,7 @@ class Training:
 
     def carry_out(self, system: str, jobs: str, changes: list[str] | None, **options: Any) -> None:
         """Train, store the best policy and print a summary; exit if interrupted."""
+        from decima.learning.quiet import ended_as_interrupted
         from decima.learning.training import change_texts, train
 
         shared = {
@@ -152,7 +153,8 @@ class Training:
         checkpoint = self.out / "checkpoint.npz"
         first = not checkpoint.exists()
         try:
-            result = train(jobs, system=system, set=changes or (), progress=True, **shared, **options)
+            with ended_as_interrupted():
+                result = train(jobs, system=system, set=changes or (), progress=True, **shared, **options)
         except KeyboardInterrupt as error:
             if not error.args:
                 raise

@@ -74,3 +74,18 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
         if pressed:
             raise KeyboardInterrupt
+
+
+@contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """Make of SIGTERM, which a batch system sends before it kills, what Ctrl-C is here; for the main thread."""
+
+    def interrupt(*_: object) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, None)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
