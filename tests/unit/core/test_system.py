@@ -22,7 +22,7 @@ ORDERS = [Orders((0.0, 1.0, 2.0, 2.5), tuple(np.random.default_rng(k).uniform(0.
 # Workload, settings and two schedulers of every system.
 CASES = {
     "spark": (synthetic_poisson(5, 10.0), Settings(executors=4), ("fifo", "fair")),
-    "cloud": (Generator("burst", n=8).draw(0), PlacementSettings(), ("rr", "ilp")),
+    "cloud": (Generator("burst", n=5).draw(0), PlacementSettings(), ("rr", "ilp")),
     "unequal": (
         draw_instance(3, jobs=3, nodes=6, executors=3, ccr=1.0, kind="speeds"),
         UnequalSettings(),
