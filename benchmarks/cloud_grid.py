@@ -39,6 +39,7 @@ RULES = {
     "scaled_wait_0": ("scaled", {"wait_reward": 0.0}),
     "scaled_wait_1": ("scaled", {"wait_reward": 1.0}),
 }
+UNDISCOUNTED = "scaled_mask_undiscounted"  # REINFORCE with a mask and without Table 5's discount of 0.9 per step
 CHANGES = {"paper_dqn": {"reward_scale": 200.0}, "paper_reinforce": {"normalise": "centred"}}  # with scaled inputs
 SAMPLED = 100  # runs of a policy that is not greedy
 # The ends of the range and its middle come first, so that what is finished is balanced.
@@ -76,8 +77,9 @@ class Cell:
             validate_every=ITERATIONS[self.pattern] // POINTS,
             checkpoint_every=CHECKPOINT_EVERY,
             **({} if self.variant == "raw" else CHANGES[self.learner]),
+            **({"horizon_s": None} if self.variant == UNDISCOUNTED else {}),
         )
-        variant, rules = RULES.get(self.variant, (self.variant, {}))
+        variant, rules = RULES.get(self.variant, (self.variant.removesuffix("_undiscounted"), {}))
         task = PlacementTask((self.pattern,), betas=(self.beta,), reward="table3", rules=rules)
         network = PlacementArchitecture.named("paper", len(task.settings[0].cluster), **VARIANTS[variant])
         trainer = PlacementRun(task, recipe, network, self.seed).trainer(
@@ -175,7 +177,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, nargs="+", default=[1.0], help="parts of the iterations, ascending")
     parser.add_argument("--seeds", type=int, default=3, help="runs per algorithm, weight of cost and pattern")
     parser.add_argument(
-        "--variant", choices=[*VARIANTS, *RULES], nargs="+", default=list(VARIANTS), help="what differs"
+        "--variant", choices=[*VARIANTS, *RULES, UNDISCOUNTED], nargs="+", default=list(VARIANTS), help="what differs"
     )
     parser.add_argument("--beta", type=float, nargs="+", default=[0.0, 0.25, 0.5, 0.75, 1.0], help="weights of cost")
     parser.add_argument("--learner", choices=LEARNERS, nargs="+", default=list(LEARNERS), help="algorithms")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,10 +101,12 @@ def changes_over_trainings(scores: pandas.DataFrame, baselines: pandas.DataFrame
 
 # With whom policies are compared, paired by sequence.
 BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
+# Names of a stored policy, or of several whose trainings differ in their seed alone.
+Trainings = str | Sequence[str]
 
 
 def on_streams_of_load(
-    policies: Mapping[str, str | Mapping[str, str]],
+    policies: Mapping[str, Trainings | Mapping[str, Trainings]],
     source: WorkloadSource,
     params: Mapping,
     context: Context,
@@ -120,7 +123,7 @@ def on_streams_of_load(
         label: What progress bars say.
 
     Returns:
-        interarrival_s, scheduler, seed, avg_jct_s.
+        interarrival_s, scheduler, training (from 1; heuristics have 1), seed, avg_jct_s.
 
     Raises:
         ConfigError: Experiment ``load`` has no such streams.
@@ -136,24 +139,51 @@ def on_streams_of_load(
             raise ConfigError(
                 f"experiment load has not {len(seeds)} streams of one job every {gap_s} s; {label} needs them"
             )
-        compared = {
-            name: load_policy(stored if isinstance(stored, str) else stored[f"{gap_s:g}"])
-            for name, stored in policies.items()
-        }
+        parts.append(rows.assign(training=1))
+        of_gap = {name: _trainings(stored, gap_s) for name, stored in policies.items()}
         streams = source.streams(seeds, params["jobs"], gap_s)
-        gap = {"interarrival_s": gap_s}
-        parts += [
-            rows,
-            score_table(compared, streams, seeds, context.settings(), context, f"{label}, {gap_s} s", **gap),
-        ]
-    return pandas.concat(parts)[["interarrival_s", "scheduler", "seed", "avg_jct_s"]]
+        for number in range(1, 1 + max(map(len, of_gap.values()))):
+            compared = {name: load_policy(of[number - 1]) for name, of in of_gap.items() if len(of) >= number}
+            said = f"{label}, {gap_s} s, training {number}"
+            about = {"interarrival_s": gap_s, "training": number}
+            parts.append(score_table(compared, streams, seeds, context.settings(), context, said, **about))
+    return pandas.concat(parts)[["interarrival_s", "scheduler", "training", "seed", "avg_jct_s"]]
 
 
-def changes_by_gap(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
-    """Table of :func:`paired_changes` of every gap, with the column interarrival_s."""
-    groups = scores.groupby("interarrival_s", sort=False)
-    return pandas.concat(
-        [paired_changes(rows, schedulers, baselines).assign(interarrival_s=gap_s) for gap_s, rows in groups]
+def _trainings(stored: Trainings | Mapping[str, Trainings], gap_s: float) -> Sequence[str]:
+    """Names of the stored policies for a gap."""
+    here = stored[f"{gap_s:g}"] if isinstance(stored, Mapping) else stored
+    return [here] if isinstance(here, str) else here
+
+
+def changes_by_gap(
+    scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Changes against each baseline in percent, by gap, of all trainings and of each.
+
+    Args:
+        scores: Table of :func:`on_streams_of_load`.
+        schedulers: Who is compared.
+        baselines: With whom.
+
+    Returns:
+        interarrival_s, against, scheduler, trainings, seeds, change_percent, low, high: the mean over trainings with
+        its 95 % interval over them; of a single training its change with the interval over streams, paired by seed.
+        Then interarrival_s, against, scheduler, training, change_percent, low, high of those with several trainings.
+    """
+    whole, each = [], []
+    for gap_s, rows in scores.groupby("interarrival_s", sort=False):
+        of = dict(list(rows.groupby("scheduler")))
+        for against, name in product(baselines, schedulers):
+            changes = changes_over_trainings(of[name], of[against]).assign(scheduler=name, interarrival_s=gap_s)
+            number = len(changes) - 1
+            counts = {"trainings": number, "seeds": of[against]["seed"].nunique()}
+            whole.append(changes.iloc[[0 if number == 1 else -1]].assign(**counts))
+            each.append(changes.iloc[: number if number > 1 else 0])
+    names, values = ["interarrival_s", "against", "scheduler"], ["change_percent", "low", "high"]
+    return (
+        pandas.concat(whole)[[*names, "trainings", "seeds", *values]],
+        pandas.concat(each)[[*names, "training", *values]],
     )
 
 

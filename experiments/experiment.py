@@ -109,16 +109,21 @@ class StoredPolicy(PolicyInput):
 
 @dataclass(frozen=True)
 class PoliciesIn(PolicyInput):
-    """Stored policies named by parameters of an experiment, mappings, nested where policies differ by case."""
+    """Stored policies named by parameters of an experiment, in nested mappings or lists."""
 
     experiment: str
     parameters: tuple[str, ...]
 
     def policies(self, params: Mapping) -> Sequence[str]:
         """The names that the parameters have."""
-        values = [value for key in self.parameters for value in params[self.experiment][key].values()]
-        names = [name for value in values for name in ([value] if isinstance(value, str) else value.values())]
-        return list(dict.fromkeys(names))
+        return list(dict.fromkeys(_names([params[self.experiment][key] for key in self.parameters])))
+
+
+def _names(value: str | Sequence | Mapping) -> list[str]:
+    """All text in nested mappings and lists, without keys."""
+    if isinstance(value, str):
+        return [value]
+    return [name for part in (value.values() if isinstance(value, Mapping) else value) for name in _names(part)]
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "cloud_changes": pandas.concat(changes, ignore_index=True),
         "cloud_curves": read_training_file(CURVES, CURVE_COLUMNS),
         "cloud_grid": grid[grid["variant"] == RAW][list(GRID_COLUMNS)],
-        "cloud_scaled": grid[grid["variant"] != RAW],
+        "cloud_scaled": grid[grid["variant"] != RAW].drop(columns=["cpu_s", "decisions_seen"]),
         "cloud_agents": read_training_file(AGENTS, AGENT_COLUMNS).dropna(),  # those that place all jobs
         "cloud_ablation": read_training_file(ABLATION, ABLATION_COLUMNS),
     }

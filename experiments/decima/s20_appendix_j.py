@@ -48,13 +48,13 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     streams = on_streams_of_load(_policies(params, "stream"), source, params, context, "streams without durations")
     for gap_s, rows in streams.groupby("interarrival_s", sort=False):
         scores.append(rows.assign(arrivals=f"one job every {gap_s:g} s"))
-    of_streams = changes_by_gap(streams, (SEEING, BLIND), BASELINES)
+    of_streams, _ = changes_by_gap(streams, (SEEING, BLIND), BASELINES)
     changes.append(of_streams.assign(arrivals=[f"one job every {gap_s:g} s" for gap_s in of_streams["interarrival_s"]]))
     columns = ["arrivals", "scheduler", "seed", "avg_jct_s"]
     return {
         "appendix_j": pandas.concat(scores)[columns],
         "appendix_j_estimates": _wrong_estimates(source, params, context),
-        "appendix_j_changes": pandas.concat(changes).drop(columns="interarrival_s"),
+        "appendix_j_changes": pandas.concat(changes).drop(columns=["interarrival_s", "trainings"]),
     }
 
 

@@ -78,7 +78,7 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def ended_as_interrupted() -> Iterator[None]:
-    """Make of SIGTERM, which a batch system sends before it kills, what Ctrl-C is here; for the main thread."""
+    """Turn SIGTERM, as batch systems send it, into Ctrl-C; for the main thread."""
 
     def interrupt(*_: object) -> None:
         handler = signal.getsignal(signal.SIGINT)

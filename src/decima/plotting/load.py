@@ -54,7 +54,7 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> None
         axes.fill_between(rows["interarrival_s"], rows["low"], rows["high"], color=mark.color, alpha=0.2, linewidth=0)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     axes.set(ylabel="change (%)")
-    if changes["change_percent"].max() > 5.0 * LINEAR_TO:
+    if changes["high"].max() > 5.0 * LINEAR_TO:
         axes.set_yscale("symlog", linthresh=LINEAR_TO, linscale=2.0)
         axes.set_yticks([0.0, 50.0, 100.0, 1000.0, 10000.0], ["0", "50", "100", "1,000", "10,000"])
         axes.set_ylim(bottom=min(changes["low"].min(), 0.0) - 0.1 * LINEAR_TO)
