@@ -45,17 +45,6 @@ def distinct(table: pandas.DataFrame, column: str, noun: str) -> str:
     return count(table[column].nunique(), noun)
 
 
-def trainings_words(changes: pandas.DataFrame) -> str:
-    """Sentence of captions about lines and bands of changes with trainings."""
-    each = changes.groupby("scheduler")["trainings"].max()
-    parts = []
-    if (each > 1).any():
-        parts.append(f"means of {each.max()} trainings, band: 95 % confidence interval over these")
-    if (each == 1).any():
-        parts.append(f"band of a single training: {INTERVAL} over streams")
-    return f"Lines: {'; '.join(parts)}."
-
-
 def learned_words(run: Run, rows: Iterable[str], use: str, *others: str) -> str:
     """Words of captions about stored policies: how one acts, names of others.
 

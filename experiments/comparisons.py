@@ -132,15 +132,13 @@ def on_streams_of_load(
     seeds = list(range(params["streams"]))
     parts = []
     for gap_s in params["interarrival_s"]:
-        rows = tuned[
-            (tuned["interarrival_s"] == gap_s) & tuned["scheduler"].isin(BASELINES) & tuned["seed"].isin(seeds)
-        ]
+        there = (tuned["interarrival_s"] == gap_s) & tuned["seed"].isin(seeds)
+        rows = tuned[there & tuned["scheduler"].isin(BASELINES)]
         if len(rows) != len(BASELINES) * len(seeds):
-            raise ConfigError(
-                f"experiment load has not {len(seeds)} streams of one job every {gap_s} s; {label} needs them"
-            )
+            raise ConfigError(f"experiment load has not {len(seeds)} streams at {gap_s} s; {label} needs them")
         parts.append(rows.assign(training=1))
-        of_gap = {name: _trainings(stored, gap_s) for name, stored in policies.items()}
+        here = {name: of[f"{gap_s:g}"] if isinstance(of, Mapping) else of for name, of in policies.items()}
+        of_gap = {name: [of] if isinstance(of, str) else of for name, of in here.items()}
         streams = source.streams(seeds, params["jobs"], gap_s)
         for number in range(1, 1 + max(map(len, of_gap.values()))):
             compared = {name: load_policy(of[number - 1]) for name, of in of_gap.items() if len(of) >= number}
@@ -148,12 +146,6 @@ def on_streams_of_load(
             about = {"interarrival_s": gap_s, "training": number}
             parts.append(score_table(compared, streams, seeds, context.settings(), context, said, **about))
     return pandas.concat(parts)[["interarrival_s", "scheduler", "training", "seed", "avg_jct_s"]]
-
-
-def _trainings(stored: Trainings | Mapping[str, Trainings], gap_s: float) -> Sequence[str]:
-    """Names of the stored policies for a gap."""
-    here = stored[f"{gap_s:g}"] if isinstance(stored, Mapping) else stored
-    return [here] if isinstance(here, str) else here
 
 
 def changes_by_gap(
@@ -181,10 +173,8 @@ def changes_by_gap(
             whole.append(changes.iloc[[0 if number == 1 else -1]].assign(**counts))
             each.append(changes.iloc[: number if number > 1 else 0])
     names, values = ["interarrival_s", "against", "scheduler"], ["change_percent", "low", "high"]
-    return (
-        pandas.concat(whole)[[*names, "trainings", "seeds", *values]],
-        pandas.concat(each)[[*names, "training", *values]],
-    )
+    columns, columns_each = [*names, "trainings", "seeds", *values], [*names, "training", *values]
+    return pandas.concat(whole)[columns], pandas.concat(each)[columns_each]
 
 
 # Rows of stored policies by how they learned: Decima is reinforcement learning from random weights, nothing else.

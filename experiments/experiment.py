@@ -116,14 +116,12 @@ class PoliciesIn(PolicyInput):
 
     def policies(self, params: Mapping) -> Sequence[str]:
         """The names that the parameters have."""
-        return list(dict.fromkeys(_names([params[self.experiment][key] for key in self.parameters])))
 
+        def names(value: str | Sequence | Mapping) -> list[str]:
+            parts = value.values() if isinstance(value, Mapping) else value
+            return [value] if isinstance(value, str) else [name for part in parts for name in names(part)]
 
-def _names(value: str | Sequence | Mapping) -> list[str]:
-    """All text in nested mappings and lists, without keys."""
-    if isinstance(value, str):
-        return [value]
-    return [name for part in (value.values() if isinstance(value, Mapping) else value) for name in _names(part)]
+        return list(dict.fromkeys(names([params[self.experiment][key] for key in self.parameters])))
 
 
 @dataclass(frozen=True)

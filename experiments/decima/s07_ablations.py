@@ -67,22 +67,6 @@ def fig14_ablations(tables: Tables, run: Run) -> plotting.style.Figure:
     return plotting.style.entitle(figure, "Figure 14: what the key ideas are worth", caption, run.workload)
 
 
-def best_of_each(tables: Tables) -> pandas.DataFrame:
-    """Average JCT in seconds: a row per policy and training start, a column per gap.
-
-    Heuristics come first.
-    """
-    table = tables["ablations"]
-    rules = (
-        table[table["scheduler"].isin(AGAINST)]
-        .assign(start="rule")
-        .drop_duplicates(["interarrival_s", "scheduler", "seed"])
-    )
-    policies = table[table["scheduler"].str.startswith("decima")]
-    means = pandas.concat([rules, policies]).groupby(["start", "scheduler", "interarrival_s"], sort=False)
-    return means["avg_jct_s"].mean().unstack("interarrival_s")
-
-
 EXPERIMENT = Experiment(
     "ablations",
     "§7.4, Figure 14",

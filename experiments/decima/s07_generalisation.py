@@ -9,7 +9,7 @@ from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import WorkloadSource
-from experiments.captions import Run, Tables, distinct, trainings_words
+from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import (
     changes_by_gap,
     learned_policy,
@@ -60,9 +60,7 @@ def _executors(source: WorkloadSource, params: dict, context: Context) -> pandas
 def _queries(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
     """Average JCT on streams of all queries and of left-out queries, by policy and stream."""
     schedulers = {name: load_policy(stored) for name, stored in params["query_policies"].items()}
-    schedulers |= {name: make_scheduler(name) for name in ("fair",)} | {
-        "capped_srw": make_scheduler("capped_srw:stream")
-    }
+    schedulers |= {"fair": make_scheduler("fair"), "capped_srw": make_scheduler("capped_srw:stream")}
     seeds = list(range(params["streams"]))
     gap_s, parts = min(params["interarrival_s"]), []
     for queries in ("all", params["left_out"]):
@@ -84,7 +82,7 @@ def table2_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
     streams = distinct(tables["generalisation"], "seed", "stream")
     caption = (
         f"Average JCT against weighted fair, tuned at each gap, paired; {streams} per gap, {run.cluster}. "
-        f"{trainings_words(changes)}"
+        f"Lines: means of {changes['trainings'].max()} trainings; bands: {INTERVAL} over these."
     )
     return plotting.style.entitle(figure, "Table 2: trained at one load, tested at another", caption, run.workload)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
@@ -140,7 +141,6 @@ class Training:
 
     def carry_out(self, system: str, jobs: str, changes: list[str] | None, **options: Any) -> None:
         """Train, store the best policy and print a summary; exit if interrupted."""
-        from decima.learning.quiet import ended_as_interrupted
         from decima.learning.training import change_texts, train
 
         shared = {
@@ -152,20 +152,27 @@ class Training:
             changes = [*(block | {text.partition("=")[0]: text for text in changes or ()}).values()]
         checkpoint = self.out / "checkpoint.npz"
         first = not checkpoint.exists()
+        before = signal.signal(signal.SIGTERM, as_ctrl_c)
         try:
-            with ended_as_interrupted():
-                result = train(jobs, system=system, set=changes or (), progress=True, **shared, **options)
+            result = train(jobs, system=system, set=changes or (), progress=True, **shared, **options)
         except KeyboardInterrupt as error:
             if not error.args:
                 raise
             typer.echo(f"error: {error}; --resume continues {self.out}", err=True)
             sys.exit(INTERRUPTED)
         finally:
+            signal.signal(signal.SIGTERM, before)
             if first and checkpoint.exists():
                 atomic_write_text(self.out / COMMAND, json.dumps(_words))
         task = result.run.task
         summary = _summary(result.trained, " s" if task.metric.endswith("_s") else "")
         typer.echo(f"{result.run.recipe.name} on {task.label}: {summary}; wrote {result.path}")
+
+
+def as_ctrl_c(*_: object) -> None:
+    """Handle SIGTERM, which batch systems send, as SIGINT, also where a shell ignores that."""
+    handler = signal.getsignal(signal.SIGINT)
+    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, None)
 
 
 def _summary(trained: Trained, unit: str) -> str:

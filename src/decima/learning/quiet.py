@@ -74,18 +74,3 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
         if pressed:
             raise KeyboardInterrupt
-
-
-@contextmanager
-def ended_as_interrupted() -> Iterator[None]:
-    """Turn SIGTERM, as batch systems send it, into Ctrl-C; for the main thread."""
-
-    def interrupt(*_: object) -> None:
-        handler = signal.getsignal(signal.SIGINT)
-        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, None)
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

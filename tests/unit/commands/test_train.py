@@ -1,16 +1,18 @@
 """`decima train`: a run from the command line, its files, its continuation, and what it refuses."""
 
 import hashlib
+import os
 import shutil
+import signal
 
 import numpy as np
 import pytest
 
-from decima.commands.train import read_trainings, resumed, system_of_block
+from decima.commands.train import as_ctrl_c, read_trainings, resumed, system_of_block
 from decima.core.errors import ConfigError
 from decima.learning.store import read_policy
 from decima.workload import embedded
-from tests.unit.commands.calls import read_json, refuse, succeed
+from tests.unit.commands.calls import read_json, refuse, run, succeed
 
 BATCH, STREAM = "embedded:n=3", "embedded:arrivals=poisson,n=3"
 SMALL = ["--executors", 6, "--workers", 2]
@@ -72,6 +74,27 @@ def test_resume_goes_on_and_another_policy_name_is_taken(run_folder, tmp_path):
     stored = read_policy(tmp_path / "models" / "small")
     assert stored.name == "small"
     assert np.array_equal(stored.weights, before.weights)
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_the_end_that_a_batch_system_asks_for_is_an_interruption(monkeypatch, tmp_path, handler):
+    before, usual = signal.signal(signal.SIGINT, handler), signal.getsignal(signal.SIGTERM)
+
+    def train(*_, **__):
+        assert signal.getsignal(signal.SIGTERM) is as_ctrl_c
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted after 1 iteration") from None
+
+    monkeypatch.setattr("decima.learning.training.train", train)
+    try:
+        result = run("train", BATCH, "--out", tmp_path / "run", "--iterations", 1)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.exit_code == 130
+    assert result.stderr == f"error: interrupted after 1 iteration; --resume continues {tmp_path / 'run'}\n"
+    assert signal.getsignal(signal.SIGTERM) == usual
 
 
 def test_other_networks_and_streams(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from decima.learning.automatic import Traced
-from decima.learning.quiet import ended_as_interrupted
 
 pytestmark = pytest.mark.tensorflow
 
@@ -73,14 +72,3 @@ def test_an_interruption_waits_for_the_end_of_a_trace():
             os.kill(os.getpid(), signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
-def test_the_end_that_a_batch_system_asks_for_is_an_interruption(handler):
-    usual, before = signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGINT, handler)
-    try:
-        with pytest.raises(KeyboardInterrupt), ended_as_interrupted():
-            os.kill(os.getpid(), signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert signal.getsignal(signal.SIGTERM) == usual
