@@ -32,11 +32,12 @@ GRID_COLUMNS = (*CURVE_COLUMNS, "steps", "complete")
 MEASURES = ("cost", "duration_s", "response_s", "good", "waits", "reward")  # of a placement
 AGENT_COLUMNS = ("learner", "variant", "pattern", "beta", "seed", "acts", "iteration", "complete", *MEASURES)
 RAW = "raw"  # variant of the grid whose inputs are as they are; of it the mean return was not kept
-MASKS = {"scaled": "without a mask", "scaled_mask": "with a mask"}
+SCALED, MASKED = "scaled", "scaled_mask"
+MASKS = {"cloud_scaled": "without a mask", "cloud_masked": "with a mask"}
 # Names of agents that the paper's recipes trained, by learner and variant.
 AGENT_NAMES = {
-    ("paper_dqn", "scaled"): "dqn", ("paper_dqn", "scaled_mask"): "dqn_mask",
-    ("paper_reinforce", "scaled"): "reinforce", ("paper_reinforce", "scaled_mask"): "reinforce_mask",
+    ("paper_dqn", SCALED): "dqn", ("paper_dqn", MASKED): "dqn_mask",
+    ("paper_reinforce", SCALED): "reinforce", ("paper_reinforce", MASKED): "reinforce_mask",
 }  # fmt: skip
 ABLATION_COLUMNS = ("variant", "pattern", "beta", "seed", "cpu_s", "cost", "loss_ratio")
 PAPER_ITERATIONS = {"normal": 10_000, "burst": 20_000}
@@ -53,6 +54,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables of scores, held-out traces and changes there, and of what training runs wrote."""
     require_traces(params["jobs"])
     grid = read_training_file(GRID, ("variant", *GRID_COLUMNS, "reward"))
+    curves = grid.drop(columns=["cpu_s", "decisions_seen"])
     held_out = _held_out(params, context)
     changes = []
     for (pattern, beta), rows in held_out.groupby(["pattern", "beta"], sort=False):
@@ -67,7 +69,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "cloud_changes": pandas.concat(changes, ignore_index=True),
         "cloud_curves": read_training_file(CURVES, CURVE_COLUMNS),
         "cloud_grid": grid[grid["variant"] == RAW][list(GRID_COLUMNS)],
-        "cloud_scaled": grid[grid["variant"] != RAW].drop(columns=["cpu_s", "decisions_seen"]),
+        "cloud_scaled": curves[curves["variant"] == SCALED],
+        "cloud_masked": curves[curves["variant"] == MASKED].drop(columns="variant"),
+        "cloud_rules": curves[~curves["variant"].isin([RAW, SCALED, MASKED])],
         "cloud_agents": read_training_file(AGENTS, AGENT_COLUMNS).dropna(),  # those that place all jobs
         "cloud_ablation": read_training_file(ABLATION, ABLATION_COLUMNS),
     }
@@ -123,8 +127,8 @@ def _held_out(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def _per_pattern(tables: Tables, draw, *about, drawn=DRAWN, height: float = 5.2) -> plotting.style.Figure:
-    scores = tables["cloud_scores"]
-    return by_pattern(scores[scores["scheduler"].isin(drawn)], draw, *about, height=height)
+    scores = tables["cloud_scores"].groupby(["pattern", "beta", "scheduler"], sort=False)[list(MEASURES)].mean()
+    return by_pattern(scores.reset_index().query("scheduler in @drawn"), draw, *about, height=height)
 
 
 _OPTIMUM = (
@@ -135,18 +139,18 @@ _OPTIMUM = (
 
 def _iterations(grid: pandas.DataFrame) -> str:
     """Least and most iterations by pattern, beside those of the paper, in words."""
-    ends = (
-        grid.groupby(["pattern", "learner", "beta", "seed"])["iteration"].max().groupby("pattern").agg(["min", "max"])
-    )
+    ends = grid.groupby(["pattern", "learner", "beta", "seed"])["iteration"].max()
+    ends = ends.groupby("pattern").agg(["min", "max"])
     return ", ".join(
         f"{low:,}{f' to {most:,}' if most > low else ''} of the paper's {PAPER_ITERATIONS[name]:,} ({name})"
         for name, low, most in ends.sort_index(ascending=False).itertuples()
     )
 
 
-def _iterations_by_mask(grid: pandas.DataFrame) -> str:
-    """The same without and with a mask."""
-    return "; ".join(f"{MASKS[name]} {_iterations(rows)}" for name, rows in grid.groupby("variant") if name in MASKS)
+def _iterations_by_mask(tables: Tables) -> str:
+    """Iterations without and with a mask, and the number of trainings."""
+    ends = (f"{words} {_iterations(tables[name])}" for name, words in MASKS.items())
+    return f"{'; '.join(ends)}; means over up to {count(tables['cloud_masked']['seed'].nunique(), 'training')}"
 
 
 def _caption(tables: Tables) -> str:
@@ -155,7 +159,7 @@ def _caption(tables: Tables) -> str:
     if tables["cloud_scores"]["scheduler"].isin(AGENT_NAMES.values()).any():
         parts.append(
             "DQN and REINFORCE: from random weights on this trace, scaled inputs, iterations: "
-            f"{_iterations_by_mask(tables['cloud_scaled'])}; greedy, or the mean of sampled runs that place all jobs "
+            f"{_iterations_by_mask(tables)}; greedy, or the mean of sampled runs that place all jobs "
             "where greedy does not."
         )
     parts.append(f"Learned: imitation of the ILP with β, then PPO, on other traces. {_OPTIMUM}")
@@ -203,21 +207,18 @@ def cloud_ours(tables: Tables, run: Run) -> plotting.style.Figure:
 
 def _agent_curves(tables: Tables, learner: str, title: str) -> plotting.style.Figure:
     """Training from scaled inputs: complete episodes without a mask, returns without and with one."""
-    grid = tables["cloud_scaled"]
-    grid = grid[(grid["learner"] == learner) & grid["variant"].isin(MASKS)]
-    parts = {"complete": "scaled", "reward": "scaled", "reward, mask": "scaled_mask"}
+    parts = (("complete", "cloud_scaled"), ("reward", "cloud_scaled"), ("reward", "cloud_masked"))
     patterns = list(PAPER_ITERATIONS)
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.3 * len(patterns) + 0.4)
     for row, pattern in zip(figure.subplots(len(patterns), len(parts), squeeze=False), patterns, strict=True):
-        for axes, (measure, variant) in zip(row, parts.items(), strict=True):
-            rows = grid[(grid["variant"] == variant) & (grid["pattern"] == pattern)]
-            last = variant == "scaled_mask"
-            plotting.cloud.training_by_beta(rows, measure.partition(",")[0], axes, legend=last)
-            axes.set_title(f"{pattern}, {'mask' if last else 'no mask'}", loc="left")
+        for axes, (measure, table) in zip(row, parts, strict=True):
+            rows = tables[table].query("learner == @learner and pattern == @pattern")
+            plotting.cloud.training_by_beta(rows, measure, axes, legend=table == "cloud_masked")
+            axes.set_title(f"{pattern}, {MASKS[table]}", loc="left")
     differs = "rewards in units of 200" if learner == "paper_dqn" else "returns less their mean"
     caption = (
         f"Table 5 on inputs divided by their largest values; {differs}. Means over the training episodes between two "
-        f"validations. Iterations: {_iterations_by_mask(grid)}; {count(grid['seed'].nunique(), 'seed')}."
+        f"validations. Iterations: {_iterations_by_mask(tables)}."
     )
     return plotting.style.entitle(figure, title, caption, "cloud VMs")
 
