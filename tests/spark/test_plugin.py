@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from decima.connect.service.scheduler_pb2 import OpenRequest
 from tests.services import process
 from tests.spark.real_spark import (
     BUG,
@@ -38,11 +39,14 @@ ENDLESS_MS = 1e9
 def test_limits_and_slots_hold_and_spark_outlives_the_service(tmp_path):
     expected = TASKS * (TASKS - 1) // 2
     delays = {"delay_ms": DELAY_MS, "delayed_query": "slots"}
-    with toy_service(cap=2, **delays) as toy, plugin_driver(tmp_path, toy.address) as driver:
+    conf = {"spark.decima.cluster.moving.delay": "4200ms"}
+    with toy_service(cap=2, **delays) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
         # Nothing else runs, and nothing but the end of a slot could start its stages.
         assert start_queries(driver, {"slots": slow_sum(driver, 4, 0.1)}).wait() == {"slots": 6}
         both = {"slots": slow_sum(driver, 2, 0.1), "beside": slow_sum(driver, 8, 0.3)}
         assert start_queries(driver, both).wait() == {"slots": 1, "beside": 28}
+
+        assert OpenRequest.FromString(toy.opened[-1]).moving_delay_ms == 4200.0
 
         toy.cap = 1
         both = {"a": slow_sum(driver, TASKS, TASK_S), "b": slow_sum(driver, TASKS, TASK_S)}

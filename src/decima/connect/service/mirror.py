@@ -57,9 +57,12 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
     features = {feature.name for feature in architecture.stage_features} if architecture is not None else set()
     residual = getattr(architecture, "residual", NO_RESIDUAL)
     rule = scheduler if residual == NO_RESIDUAL else architecture.make_rule()
-    measures = rule.name == "entry_srw" and getattr(rule, "values", {}).get("pay", 1.0) > 0.0
+    entry = getattr(rule, "values", {}) if rule.name == "entry_srw" else {"pay": 0.0}
+    stated = entry.get("level") == 0 and entry.get("entry_s", 0.0) > 0.0
+    measures = entry.get("pay", 1.0) > 0.0 and not stated
     if measures or not _OF_DURATIONS.isdisjoint(features):
-        raise ConfigError(f"scheduler {scheduler.name} reads mean durations of tasks, which no client reports")
+        nominal = "; expected level=0 and entry_s" if measures else ""
+        raise ConfigError(f"scheduler {scheduler.name} reads mean durations of tasks, which no client reports{nominal}")
     if running or architecture is None:
         return
     waits = architecture.delays > 0 and architecture.idle == "hold"

@@ -83,7 +83,7 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
     refused(code, message, Client, made, scheduler="hold", delays=True)
     refused(code, "looks at running tasks and past arrivals", Client, made, scheduler="ages", delays=True)
     refused(code, "looks at all tasks so far, which no client", Client, made, scheduler="rule", running=True)
-    refused(code, "reads mean durations of tasks, which no client", Client, made, scheduler="entry", running=True)
+    refused(code, "client reports; expected level=0 and entry_s", Client, made, scheduler="entry", running=True)
     refused(code, "reads mean durations of tasks, which no client", Client, made, scheduler="added", running=True)
     refused(code, "plans by simulation, and no client reports durations", Client, made, scheduler="plan", running=True)
     refused(code, "running is set, but a driver", Client, made, running=True, shared_cluster="c")

@@ -138,6 +138,7 @@ final class GrpcAdvisor implements Advisor {
     Messages.set(request, "version", PROTOCOL_VERSION);
     Messages.set(request, "client", client);
     Messages.set(request, "executors", settings.clusterExecutors().orElse(1));
+    Messages.set(request, "moving_delay_ms", (double) settings.movingDelayMs());
     Messages.set(request, "mode", "paper");
     Messages.set(request, "scheduler", settings.scheduler());
     Messages.set(request, "shared_cluster", sharedCluster);

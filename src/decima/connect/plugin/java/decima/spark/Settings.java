@@ -17,6 +17,7 @@ record Settings(
     String tlsAuthority,
     String sharedCluster,
     OptionalInt clusterExecutors,
+    long movingDelayMs,
     String scheduler,
     String metricsFile,
     String decisionsFile) {
@@ -55,6 +56,7 @@ record Settings(
         conf.get("spark.decima.tls.ca", ""),
         conf.get("spark.decima.shared", ""),
         executors > 0 ? OptionalInt.of(executors) : OptionalInt.empty(),
+        conf.getTimeAsMs("spark.decima.cluster.moving.delay", "0s"),
         conf.get("spark.decima.scheduler", ""),
         conf.get("spark.decima.metrics.file", ""),
         conf.get("spark.decima.decisions.file", ""));
