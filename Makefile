@@ -100,6 +100,9 @@ PYTEST := $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(LIMITS)
 NBVAL := --nbval-lax --nbval-current-env
 NOT_DAILY := slow or spark or spark_slow or fresh
 
+# Every worker computes in several threads, each of which would keep an arena of its own for what it has freed.
+test test-all test-bounds: export MALLOC_ARENA_MAX ?= 2
+
 # One pytest run for tests and notebooks, so that its exit code and closing lines stand for all of them.
 test: lint
 ifdef FAST
