@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+from decima.commands.shared.compilation import ANNOUNCEMENT
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.server import Address, Service
 from decima.connect.service.sessions import Offering, Sessions
@@ -19,6 +20,11 @@ from decima.systems.unequal import make_scheduler as make_node_scheduler
 from tests.drivers import IN_CORE
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
+
+
+def unannounced(stderr):
+    """Standard error of a command, without the line that it compiles, which it may be the first to do."""
+    return stderr.replace(f"{ANNOUNCEMENT}\n", "")
 
 
 # With what they need to ask for nothing that no client reports.

@@ -4,15 +4,18 @@ The same files, with the heuristics of the released simulator, are in `test_core
 """
 
 import json
+import os
 import subprocess
-import sysconfig
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from decima.app import app
-from tests.differential.reference_files import read_reference, reference_params
+from decima.core.config import MIRROR_VARIABLE
+from tests.differential.reference_files import REFERENCE_VARIABLE, read_reference, reference_params
+from tests.services import COMMAND, unannounced
 
 pytestmark = pytest.mark.differential
 
@@ -81,14 +84,22 @@ def test_reference_file_itself_serves_as_decisions(path, tpch_data, tmp_path):
     check(out, reference)
 
 
-@pytest.mark.parametrize(
-    ("path", "replay"),
-    [(*each.values, replay) for each, replay in zip(reference_params("dynamic_partition")[-2:], (1, 0), strict=True)],
-)
-def test_in_a_process_of_its_own(path, replay, tpch_data, tmp_path):
+ALONE = reference_params("dynamic_partition")[-2:]
+
+
+@pytest.mark.parametrize("path", ALONE)
+def test_in_a_process_of_its_own(path, tpch_data, tmp_path):
+    """The decisions of the one are replayed, those of the other made by the heuristic."""
     reference = read_reference(path)
-    words, out = arguments(reference, tmp_path, replay)
-    command = Path(sysconfig.get_path("scripts")) / "decima"
-    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    words, out = arguments(reference, tmp_path, replay=path == ALONE[0].values[0])
+    done = subprocess.run([COMMAND, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, unannounced(done.stderr)) == (0, "")
     check(out, reference)
+
+
+def test_all_tests_are_found_where_there_are_no_reference_runs():
+    env = {name: value for name, value in os.environ.items() if name not in (MIRROR_VARIABLE, REFERENCE_VARIABLE)}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", Path(__file__).parent]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "test_cli_reference.py::test_replay[absent]" in done.stdout

@@ -22,7 +22,7 @@ from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.simulator_client import RemoteScheduler
 from decima.connect.service.wire import NAME
 from tests.drivers import Watching
-from tests.services import process, running, sessions_of, until
+from tests.services import process, running, sessions_of, unannounced, until
 from tests.unit.commands.calls import read_json, refuse, run, succeed
 from tests.unit.connect.service.test_server import require_works
 
@@ -102,7 +102,7 @@ def test_serves_until_it_is_told_to_stop(jobs, folder):
     assert service.returncode == 0
     assert stdout.startswith("stopped after ")
     assert stdout.count("\n") == 1
-    assert stderr == ""
+    assert unannounced(stderr) == ""
     succeed("simulate", "--jobs", jobs, "--scheduler", "fifo", "--out", folder / "here.json")
     mine, theirs = read_json(folder / "there.json"), read_json(folder / "here.json")
     assert mine["decisions"] == theirs["decisions"]
