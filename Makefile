@@ -100,8 +100,9 @@ PYTEST := $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(LIMITS)
 NBVAL := --nbval-lax --nbval-current-env
 NOT_DAILY := slow or spark or spark_slow or fresh
 
-# Every worker computes in several threads, each of which would keep an arena of its own for what it has freed.
+# A worker keeps less of what it has freed: an arena for two threads together, and the end of each goes back to the system.
 test test-all test-bounds: export MALLOC_ARENA_MAX ?= 2
+test test-all test-bounds: export MALLOC_TRIM_THRESHOLD_ ?= 131072
 
 # One pytest run for tests and notebooks, so that its exit code and closing lines stand for all of them.
 test: lint
