@@ -105,6 +105,11 @@ BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 Trainings = str | Sequence[str]
 
 
+def each_training(trainings: Trainings) -> Sequence[str]:
+    """Names of the stored policies, a single one as one of one."""
+    return [trainings] if isinstance(trainings, str) else trainings
+
+
 def on_streams_of_load(
     policies: Mapping[str, Trainings | Mapping[str, Trainings]],
     source: WorkloadSource,
@@ -138,41 +143,56 @@ def on_streams_of_load(
             raise ConfigError(f"experiment load has not {len(seeds)} streams at {gap_s} s; {label} needs them")
         parts.append(rows.assign(training=1))
         here = {name: of[f"{gap_s:g}"] if isinstance(of, Mapping) else of for name, of in policies.items()}
-        of_gap = {name: [of] if isinstance(of, str) else of for name, of in here.items()}
         streams = source.streams(seeds, params["jobs"], gap_s)
-        for number in range(1, 1 + max(map(len, of_gap.values()))):
-            compared = {name: load_policy(of[number - 1]) for name, of in of_gap.items() if len(of) >= number}
-            said = f"{label}, {gap_s} s, training {number}"
-            about = {"interarrival_s": gap_s, "training": number}
-            parts.append(score_table(compared, streams, seeds, context.settings(), context, said, **about))
+        ours = scores_of_trainings(here, streams, seeds, context.settings(), context, f"{label}, {gap_s} s")
+        parts.append(ours.assign(interarrival_s=gap_s))
     return pandas.concat(parts)[["interarrival_s", "scheduler", "training", "seed", "avg_jct_s"]]
 
 
-def changes_by_gap(
-    scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]
+def scores_of_trainings(
+    policies: Mapping[str, Trainings],
+    workloads: Sequence[Workload],
+    seeds: Sequence[int],
+    settings: Settings,
+    context: Context,
+    label: str,
+) -> pandas.DataFrame:
+    """Average JCT of stored policies: training (from 1), scheduler, seed, avg_jct_s."""
+    of = {name: each_training(trainings) for name, trainings in policies.items()}
+    parts = []
+    for number in range(1, 1 + max(map(len, of.values()))):
+        compared = {name: load_policy(each[number - 1]) for name, each in of.items() if len(each) >= number}
+        said = f"{label}, training {number}"
+        parts.append(score_table(compared, workloads, seeds, settings, context, said, training=number))
+    return pandas.concat(parts)
+
+
+def changes_by_load(
+    scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str], by: str = "interarrival_s"
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Changes against each baseline in percent, by gap, of all trainings and of each.
+    """Changes against each baseline in percent, by load, of all trainings and of each.
 
     Args:
-        scores: Table of :func:`on_streams_of_load`.
+        scores: Table of :func:`on_streams_of_load`, or of :func:`scores_of_trainings` with a column for the load.
         schedulers: Who is compared.
         baselines: With whom.
+        by: Column of the load.
 
     Returns:
-        interarrival_s, against, scheduler, trainings, seeds, change_percent, low, high: the mean over trainings with
-        its 95 % interval over them; of a single training its change with the interval over streams, paired by seed.
-        Then interarrival_s, against, scheduler, training, change_percent, low, high of those with several trainings.
+        The load, against, scheduler, trainings, seeds, change_percent, low, high: the mean over trainings with its 95 %
+        interval over them; of a single training its change with the interval over workloads, paired by seed. Then the
+        load, against, scheduler, training, change_percent, low, high of those with several trainings.
     """
     whole, each = [], []
-    for gap_s, rows in scores.groupby("interarrival_s", sort=False):
+    for load, rows in scores.groupby(by, sort=False):
         of = dict(list(rows.groupby("scheduler")))
         for against, name in product(baselines, schedulers):
-            changes = changes_over_trainings(of[name], of[against]).assign(scheduler=name, interarrival_s=gap_s)
+            changes = changes_over_trainings(of[name], of[against]).assign(scheduler=name, **{by: load})
             number = len(changes) - 1
             counts = {"trainings": number, "seeds": of[against]["seed"].nunique()}
             whole.append(changes.iloc[[0 if number == 1 else -1]].assign(**counts))
             each.append(changes.iloc[: number if number > 1 else 0])
-    names, values = ["interarrival_s", "against", "scheduler"], ["change_percent", "low", "high"]
+    names, values = [by, "against", "scheduler"], ["change_percent", "low", "high"]
     columns, columns_each = [*names, "trainings", "seeds", *values], [*names, "training", *values]
     return pandas.concat(whole)[columns], pandas.concat(each)[columns_each]
 

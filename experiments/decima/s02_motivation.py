@@ -43,14 +43,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
                 runtimes.append({"job": profile.name, "executors": executors, "seed": seed, "runtime_s": runtime_s})
     mixes = range(params["mixes"])
     schedulers = {name: make_scheduler(name) for name in HEURISTICS} | learned_schedulers(context, "batch")
-    summary = score_table(
-        schedulers,
-        source.batches(mixes, params["mix_jobs"]),
-        list(mixes),
-        context.settings(),
-        context,
-        "mixes of ten jobs",
-    )
+    batches = source.batches(mixes, params["mix_jobs"])
+    summary = score_table(schedulers, batches, list(mixes), context.settings(), context, "mixes of ten jobs")
     shown = source.batches([params["shown_mix"]], params["mix_jobs"])[0]
     tasks = []
     for name in SHOWN:

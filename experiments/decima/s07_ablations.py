@@ -7,7 +7,7 @@ import pandas
 from decima import plotting
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
-from experiments.comparisons import changes_by_gap, on_streams_of_load
+from experiments.comparisons import changes_by_load, on_streams_of_load
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, TablesOf
 
 # With what the policies are compared: the best heuristic of the paper, tuned at every gap, and the better rule of ours.
@@ -20,14 +20,14 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables ``ablations`` (scores on the streams of ``load``), ``ablation_changes`` and ``ablation_trainings``.
 
     From random weights, every policy is trained at the gap that it is tested at, as in the paper, with the same number
-    of iterations and three seeds; the encodings of limits and the one for batches have one training for all gaps. After
-    the imitation of a rule (recipe ``fast``) all are trained at the smallest gap, once. Changes are paired, against
-    heuristics: the mean over trainings, and every training.
+    of iterations and three seeds. The encodings of limits have three seeds, too, and are trained at the smallest gap.
+    The one for batches, and all that imitated a rule first (recipe ``fast``), at the smallest gap, have one training.
+    Changes are paired, against heuristics: the mean over trainings, and every training.
     """
     scores, changes, trainings = [], [], []
     for key, start in STARTS.items():
         table = on_streams_of_load(params[key], source, params, context, f"ablations, {start}")
-        whole, each = changes_by_gap(table, list(params[key]), AGAINST)
+        whole, each = changes_by_load(table, list(params[key]), AGAINST)
         scores.append(table.assign(start=start))
         changes.append(whole.assign(start=start))
         trainings.append(each.assign(start=start))
@@ -60,9 +60,9 @@ def fig14_ablations(tables: Tables, run: Run) -> plotting.style.Figure:
     streams = distinct(tables["ablations"], "seed", "stream")
     caption = (
         f"Average JCT against weighted fair, tuned at each gap, paired; {streams} per gap, {run.cluster}. From random "
-        f"weights, whole and without ideas: {number} trainings at each gap, line: middle one, band: least and most. "
-        f"All others: one training, at the smallest gap, band: {INTERVAL} over streams. As many iterations in a panel; "
-        "on batches: the stored policy, with more."
+        f"weights: {number} trainings at each gap, of other encodings of the limit at the smallest; line: middle one, "
+        f"band: least and most. All others: one training, at the smallest gap, band: {INTERVAL} over streams. As many "
+        "iterations in a panel; on batches: the stored policy, with more."
     )
     return plotting.style.entitle(figure, "Figure 14: what the key ideas are worth", caption, run.workload)
 

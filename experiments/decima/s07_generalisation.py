@@ -10,13 +10,7 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
-from experiments.comparisons import (
-    changes_by_gap,
-    learned_policy,
-    on_streams_of_load,
-    paired_changes,
-    score_table,
-)
+from experiments.comparisons import changes_by_load, learned_policy, on_streams_of_load, paired_changes, score_table
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 
 AGAINST = ("weighted_fair_arrival", "weighted_fair", "capped_srw")
@@ -33,7 +27,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     that saw all, on streams of those queries alone and of all.
     """
     scores = on_streams_of_load(params["policies"], source, params, context, "generalisation")
-    changes, trainings = changes_by_gap(scores, list(params["policies"]), AGAINST)
+    changes, trainings = changes_by_load(scores, list(params["policies"]), AGAINST)
     return {
         "generalisation": scores,
         "generalisation_changes": changes,

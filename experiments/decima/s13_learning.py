@@ -191,26 +191,6 @@ def training_curves(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Learning over time after a warm start", caption, run.workload)
 
 
-def training_ingredients(tables: Tables, run: Run) -> Figure:
-    """Training report: what the ingredients of the recipe are worth."""
-    budgets = tables["learning_budgets"]
-    budgets = budgets[(budgets["recipe"] == "fast") & ~budgets["setting"].isin(_alone(run))]
-    settings = list(dict.fromkeys(budgets["setting"]))
-    rows = [_setting(budgets, setting)["variant"].nunique() for setting in settings]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + sum(0.75 + 0.3 * number for number in rows))
-    grid = figure.subplots(len(settings), 1, squeeze=False, height_ratios=[2.5 + number for number in rows])[:, 0]
-    for axes, setting in zip(grid, settings, strict=True):
-        plotting.learning.budget_points(_setting(budgets, setting), axes, legend=axes is grid[0])
-        axes.set_title(setting, loc="left")
-    for axes in grid[:-1]:
-        axes.set_xlabel("")
-    caption = (
-        f"Best checkpoint on the validation sequences by that time, greedy or sampled; dots: runs, bars: their mean, "
-        f"arrows: further right; {_seeds(budgets)}."
-    )
-    return plotting.style.entitle(figure, "What the ingredients of the recipe are worth", caption, run.workload)
-
-
 def _setting(table, setting: str):
     return table[table["setting"] == setting]
 
@@ -236,14 +216,7 @@ EXPERIMENT = Experiment(
     "learning",
     "§7.4 and appendix C, Figure 15a",
     compute,
-    figures=(
-        from_random_weights,
-        alone_ingredients,
-        fig15a_curve,
-        fig15a_encodings,
-        training_curves,
-        training_ingredients,
-    ),
+    figures=(from_random_weights, alone_ingredients, fig15a_curve, fig15a_encodings, training_curves),
     inputs=(Files(["models/training"]),),
     tiny={"budgets_min": [1, 2]},
 )

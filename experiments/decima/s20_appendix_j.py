@@ -14,10 +14,11 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import (
     BASELINES,
-    changes_by_gap,
+    changes_by_load,
+    each_training,
     on_streams_of_load,
-    paired_changes,
     score_table,
+    scores_of_trainings,
 )
 from experiments.decima.s07_tuning import tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, TablesOf
@@ -33,41 +34,40 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables ``appendix_j`` (scores by arrivals), ``appendix_j_changes`` (paired) and ``appendix_j_estimates``.
 
     ``decima_blind`` is trained without task durations and never sees one; ``decima`` sees them and had as many
-    iterations (parameters ``blind`` and ``seeing``). Of the heuristics, FIFO and fair sharing need no durations
-    either; weighted fair and capped shortest remaining work know them. In the last table, what schedulers are told
-    about durations is wrong by a random factor, at test time only.
+    iterations (parameters ``blind`` and ``seeing``, a training or several each). Of the heuristics, FIFO and fair
+    sharing need no durations either; weighted fair and capped shortest remaining work know them. In the last table,
+    what schedulers are told about durations is wrong by a random factor, at test time only.
     """
+    of_batches, of_streams = (
+        {SEEING: params["seeing"][arrivals], BLIND: params["blind"][arrivals]} for arrivals in ("batch", "stream")
+    )
+    first = {name: each_training(of)[0] for name, of in of_streams.items()}
     seeds = list(range(params["batches"]))
-    schedulers = {name: make_scheduler(name) for name in ("fifo", "fair")} | tuned_schedulers(context, "batch")
-    schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
-    schedulers |= {name: load_policy(stored) for name, stored in _policies(params, "batch").items()}
-    batches = source.batches(seeds, params["batch_jobs"])
-    table = score_table(schedulers, batches, seeds, context.settings(), context, "batches without durations")
-    scores = [table.assign(arrivals="batch")]
-    changes = [paired_changes(table, (SEEING, BLIND), BASELINES).assign(arrivals="batch")]
-    streams = on_streams_of_load(_policies(params, "stream"), source, params, context, "streams without durations")
-    for gap_s, rows in streams.groupby("interarrival_s", sort=False):
-        scores.append(rows.assign(arrivals=f"one job every {gap_s:g} s"))
-    of_streams, _ = changes_by_gap(streams, (SEEING, BLIND), BASELINES)
-    changes.append(of_streams.assign(arrivals=[f"one job every {gap_s:g} s" for gap_s in of_streams["interarrival_s"]]))
-    columns = ["arrivals", "scheduler", "seed", "avg_jct_s"]
+    rules = {name: make_scheduler(name) for name in ("fifo", "fair")} | tuned_schedulers(context, "batch")
+    rules |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
+    batches, label = source.batches(seeds, params["batch_jobs"]), "batches without durations"
+    known = (batches, seeds, context.settings(), context, label)
+    scores = pandas.concat(
+        [
+            score_table(rules, *known).assign(training=1, arrivals="batch"),
+            scores_of_trainings(of_batches, *known).assign(arrivals="batch"),
+            on_streams_of_load(of_streams, source, params, context, "streams without durations"),
+        ]
+    )
+    scores["arrivals"] = scores["arrivals"].fillna(scores["interarrival_s"].map("one job every {:g} s".format))
+    changes, _ = changes_by_load(scores, (SEEING, BLIND), BASELINES, by="arrivals")
     return {
-        "appendix_j": pandas.concat(scores)[columns],
-        "appendix_j_estimates": _wrong_estimates(source, params, context),
-        "appendix_j_changes": pandas.concat(changes).drop(columns=["interarrival_s", "trainings"]),
+        "appendix_j": scores[["arrivals", "scheduler", "training", "seed", "avg_jct_s"]],
+        "appendix_j_estimates": _wrong_estimates(first, source, params, context),
+        "appendix_j_changes": changes,
     }
 
 
-def _policies(params: dict, arrivals: str) -> dict[str, str]:
-    """Stored policies for batches or streams, by their rows."""
-    return {SEEING: params["seeing"][arrivals], BLIND: params["blind"][arrivals]}
-
-
-def _wrong_estimates(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
-    """Average JCT on the busiest streams by spread of the estimates' errors."""
+def _wrong_estimates(policies: dict[str, str], source: WorkloadSource, params: dict, context: Context):
+    """Average JCT on the busiest streams by spread of the estimates' errors, of first trainings."""
     seeds, gap_s = list(range(params["streams"])), min(params["interarrival_s"])
     schedulers = {"fair": make_scheduler("fair"), **tuned_schedulers(context, f"stream-{gap_s}s")}
-    schedulers |= {name: load_policy(stored) for name, stored in _policies(params, "stream").items()}
+    schedulers |= {name: load_policy(stored) for name, stored in policies.items()}
     streams = source.streams(seeds, params["jobs"], gap_s)
     scores = []
     for spread in params["spreads"]:
@@ -81,14 +81,15 @@ def fig23_no_durations(tables: Tables, run: Run) -> Figure:
     """Figure 23: average JCT with and without task durations."""
     table = tables["appendix_j"]
     kinds = list(dict.fromkeys(table["arrivals"]))
-    figure = plotting.bars.scheduler_bars(table[table["scheduler"] != "fifo"], group="arrivals").figure
+    means = table[table["scheduler"] != "fifo"].groupby(["arrivals", "scheduler", "seed"], sort=False, as_index=False)
+    figure = plotting.bars.scheduler_bars(means["avg_jct_s"].mean(), group="arrivals").figure
     counts = " and ".join(
         distinct(table[table["arrivals"] == arrivals], "seed", "batch" if arrivals == "batch" else "stream")
         for arrivals in (kinds[0], kinds[-1])
     )
     caption = (
-        f"{counts} per panel; bars: {INTERVAL}; {run.cluster}. Fair sharing knows no durations either, the other rules "
-        "do."
+        f"{counts} per panel; bars: {INTERVAL}; {run.cluster}; Decima: mean of "
+        f"{distinct(table, 'training', 'training')}. Fair sharing knows no durations either, the other rules do."
     )
     return plotting.style.entitle(figure, "Figure 23: without task durations", caption, run.workload)
 

@@ -16,8 +16,6 @@ GREEDY, SAMPLED = "val_greedy", "val_sampled"
 # Variants in order of appearance; the recipe itself is drawn as Decima is everywhere. No colours of the heuristics.
 _VARIANT_COLORS = (style.ORANGE, "#44AA99", style.INDIGO, style.WINE, style.OLIVE, style.PINK, style.SKY)
 _UNITS = {"wall_s": (60.0, "wall time (min)"), "cpu_s": (60.0, "CPU time (min)"), "iteration": (1.0, "iteration")}
-# Changes in percent beyond this are drawn as an arrow at the edge.
-_FAR = 30.0
 
 
 def variant_colors(variants: Sequence[str]) -> dict[str, str]:
@@ -73,42 +71,6 @@ def learning_curves(
     top = min(np.nanmax(shown), 1.5 * level.max())
     axes.set(xlabel=label, ylabel=AVG_JCT.axis_label, ylim=(0.95 * min(np.nanmin(shown), level.min()), top))
     axes.margins(x=0.0)
-
-
-@style.styled
-def budget_points(budgets: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Changes that variants of a recipe reach, by budget and run.
-
-    Args:
-        budgets: variant, run, budget_min, change_percent.
-        axes: Where to draw; a new figure when omitted.
-        legend: Name the budgets beside the axes.
-    """
-    variants = list(dict.fromkeys(["recipe", *budgets["variant"]]))
-    axes = style.axes_or_new(axes, style.PAGE, 1.1 + 0.28 * len(variants))
-    minutes = sorted(budgets["budget_min"].unique())
-    shades = np.linspace(0.75, 0.0, len(minutes))
-    for index, budget in enumerate(minutes):
-        rows = budgets[budgets["budget_min"] == budget]
-        shift = (index - (len(minutes) - 1) / 2) * 0.18
-        marks = {"color": f"{shades[index]}", "zorder": 3, "clip_on": False}
-        mean = rows.groupby("variant")["change_percent"].mean()
-        axes.scatter(
-            mean.clip(upper=_FAR), [variants.index(variant) + shift for variant in mean.index], s=34, marker="|",
-            linewidths=1.6, label=f"{budget:g} min", **marks,
-        )  # fmt: skip
-        for beyond, marker in ((False, "o"), (True, ">")):
-            some = rows[(rows["change_percent"] > _FAR) == beyond]
-            position = np.array([variants.index(variant) for variant in some["variant"]]) + shift
-            change, size = some["change_percent"].clip(upper=_FAR), 18 if beyond else 7
-            axes.scatter(change, position, s=size, marker=marker, linewidths=0, **marks)
-    axes.set_xlim(right=min(_FAR, 1.1 * max(1.0, budgets["change_percent"].max())))
-    axes.axvline(0.0, color=style.GREEN, linewidth=1.0)
-    style.label_rows(axes, variants)
-    axes.set_xlabel("average JCT against tuned weighted fair (%)")
-    if legend:
-        style.legend_beside(axes, title="wall time")
-    return axes
 
 
 def extreme_sequences(returns: pandas.DataFrame, shared_s: float) -> tuple[int, int]:

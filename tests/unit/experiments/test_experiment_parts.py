@@ -8,7 +8,7 @@ import decima
 from decima.core.errors import ConfigError
 from decima.evaluation.statistics import paired_change
 from decima.workload.sources import get_source
-from experiments.comparisons import changes_over_trainings, paired_changes
+from experiments.comparisons import changes_by_load, changes_over_trainings, paired_changes
 from experiments.decima import s05_variance as variance
 from experiments.decima import s13_learning as learning
 from experiments.decima.s07_latency import event_intervals
@@ -33,6 +33,23 @@ def test_changes_are_paired_by_seed_whatever_the_order_of_the_rows():
     assert (row["against"], row["seeds"]) == ("fair", 3)
     assert (row["change_percent"], row["low"], row["high"]) == pytest.approx((-10.0, -10.0, -10.0))
     assert paired_change(np.array([9.0, 18.0, 27.0]), np.array([10.0, 20.0, 30.0]))[0] == pytest.approx(-10.0)
+
+
+def test_changes_by_load_are_means_over_trainings_where_there_are_several():
+    scores = [
+        (load, scheduler, training, seed, score * (seed + 1.0))
+        for load, means in (("batch", (11.0, 12.0)), ("busy", (13.0,)))
+        for scheduler, each in (("fair", (10.0,)), ("decima", means))
+        for training, score in enumerate(each, 1)
+        for seed in (0, 1, 2)
+    ]
+    table = pandas.DataFrame(scores, columns=["arrivals", "scheduler", "training", "seed", "avg_jct_s"])
+    whole, each = changes_by_load(table, ["decima"], ["fair"], by="arrivals")
+    assert whole["arrivals"].to_list() == ["batch", "busy"]
+    assert whole["trainings"].to_list() == [2, 1]
+    assert whole["change_percent"].to_list() == pytest.approx([15.0, 30.0])
+    assert each[["arrivals", "training"]].to_numpy().tolist() == [["batch", 1], ["batch", 2]]
+    assert each["change_percent"].to_list() == pytest.approx([10.0, 20.0])
 
 
 def test_executed_work_counts_every_task_and_the_executors_that_ran_it():

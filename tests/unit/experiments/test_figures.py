@@ -99,7 +99,6 @@ def test_training_report_has_a_row_of_panels_per_setting():
     axes = figure("training_curves").axes
     assert len(axes) == 8
     assert [each.get_xlabel() for each in axes[:2]] == ["wall time (min)", "CPU time (min)"]
-    assert len(figure("training_ingredients").axes) == 4
 
 
 @pytest.mark.parametrize(("run", "kinds"), [("embedded-quick", ("png", "svg")), ("tpch-full", ("png", "pdf", "svg"))])

@@ -210,18 +210,13 @@ def latency():
 
 def learning():
     """Curves of a setting: the recipe with two seeds, which ends at 40 s, and one variant, which ends at 50 s."""
-    curves, budgets = [], []
+    curves = []
     for variant, seed in (("recipe", 0), ("recipe", 1), ("limit per stage", 0)):
         end = 40.0 if variant == "recipe" else 50.0
         about = (f"{variant}-{seed}", "tpch-batch", "fast", variant, seed)
         for step in range(5):
             curves.append((*about, 10 * step, 60.0 * step, 200.0 * step, end + 40 - 10 * step, end + 42 - 10 * step))
-        budgets += [(*about, minutes, end, end - 50.0 - minutes) for minutes in (3, 15)]
     about = ["run", "setting", "recipe", "variant", "seed"]
     measured = ["iteration", "wall_s", "cpu_s", "val_greedy", "val_sampled"]
     references = {"scheduler": ["fair", "weighted_fair", "capped_srw"], "avg_jct_s": [60.0, 50.0, 45.0]}
-    return (
-        pandas.DataFrame(curves, columns=[*about, *measured]),
-        pandas.DataFrame(references),
-        pandas.DataFrame(budgets, columns=[*about, "budget_min", "best_s", "change_percent"]),
-    )
+    return pandas.DataFrame(curves, columns=[*about, *measured]), pandas.DataFrame(references)

@@ -8,7 +8,7 @@ from tests.unit.plotting import frames
 
 
 def test_curves_have_a_line_per_run_and_score_and_one_legend_entry_per_variant():
-    curves, references, _ = frames.learning()
+    curves, references = frames.learning()
     axes = learning.learning_curves(curves, references)
     assert len(axes.lines) == 3 * 2 + 3
     assert frames.legend(axes) == [
@@ -27,23 +27,12 @@ def test_curves_have_a_line_per_run_and_score_and_one_legend_entry_per_variant()
 
 
 def test_time_is_in_minutes_and_a_bad_start_is_cut_off():
-    curves, references, _ = frames.learning()
+    curves, references = frames.learning()
     curves = curves.assign(val_greedy=curves["val_greedy"] + 500.0 * (curves["iteration"] == 0))
     axes = learning.learning_curves(curves, references, over="wall_s", values=["val_greedy"])
     assert list(axes.lines[0].get_xdata()) == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert axes.get_ylim()[1] == pytest.approx(90.0)
     assert len(axes.lines) == 3 + 3
-
-
-def test_budgets_are_dots_and_means_and_far_ones_arrows_at_the_edge():
-    _, _, budgets = frames.learning()
-    budgets.loc[budgets["variant"] == "limit per stage", "change_percent"] = 150.0
-    axes = learning.budget_points(budgets)
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["recipe", "limit per stage"]
-    assert frames.legend(axes) == ["3 min", "15 min"]
-    points = np.concatenate([each.get_offsets() for each in axes.collections])
-    assert points[:, 0].max() == pytest.approx(axes.get_xlim()[1])
-    assert points[:, 0].min() == -25.0
 
 
 def test_variant_colours_are_not_those_of_heuristics():
