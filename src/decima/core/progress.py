@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 FIRST_LINE_S = 10.0  # work that is done by then writes no line
 MOST_S = 60.0  # longest time between two lines, which grows up to here
 
-# Without the bar, whose place is a screen.
 _LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt} {unit}, {elapsed} gone, {remaining} left{postfix}"
 _SHARE_LINE = "{desc}: {percentage:.0f} %, {elapsed} gone, {remaining} left{postfix}"
 _SHARE_BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
@@ -31,14 +31,13 @@ def progress_bar(label: str | None, total: float, unit: str = "it", *, done: flo
         done: Pieces that were done before.
         share: ``total`` is 1 and pieces are parts of it, so that only the percentage is shown.
     """
-    from tqdm import std
-
+    bar_class = _bar_class()
     if label is None:
-        return std.tqdm(disable=True)
+        return bar_class(disable=True)
     if sys.stderr.isatty():
-        return std.tqdm(total=total, initial=done, desc=label, unit=unit, bar_format=_SHARE_BAR if share else None)
+        return bar_class(total=total, initial=done, desc=label, unit=unit, bar_format=_SHARE_BAR if share else None)
     lines = _Lines()
-    bar = lines.bar = std.tqdm(
+    bar = lines.bar = bar_class(
         total=total,
         initial=done,
         desc=label,
@@ -52,6 +51,18 @@ def progress_bar(label: str | None, total: float, unit: str = "it", *, done: flo
     return bar
 
 
+@cache
+def _bar_class() -> type[tqdm]:
+    from tqdm import std
+
+    class Bar(std.tqdm):
+        def close(self) -> None:
+            if hasattr(self, "pos"):  # else Ctrl-C came before the bar was whole
+                super().close()
+
+    return Bar
+
+
 class _Lines(io.TextIOBase):
     """Stream that turns tqdm's redrawn line into separate lines."""
 
@@ -62,8 +73,7 @@ class _Lines(io.TextIOBase):
         line = text.strip()
         if line and line != self._last:  # the last one comes twice
             self._last = line
-            sys.stderr.write(f"{line}\n")
-            sys.stderr.flush()
+            print(f"{line}\n", end="", file=sys.stderr, flush=True)  # noqa: T201
             if self.bar is not None:
                 self.bar.mininterval = min(MOST_S, 1.5 * self.bar.mininterval)
         return len(text)

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import gc
 import os
 import pty
 import re
@@ -12,6 +13,7 @@ import termios
 import time
 
 import pytest
+from tqdm import std
 
 import decima
 from decima.core import progress
@@ -38,6 +40,19 @@ def work(bar):
 def test_silent_without_a_label(at_once, capsys):
     work(progress_bar(None, 4, "piece"))
     assert capsys.readouterr() == ("", "")
+
+
+def test_ctrl_c_before_the_bar_is_whole_leaves_nothing_to_complain_about(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    complaints = []
+    monkeypatch.setattr(std.tqdm, "_get_free_pos", interrupted)
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    with pytest.raises(KeyboardInterrupt):
+        progress_bar("work", 3)
+    gc.collect()
+    assert complaints == []
 
 
 def test_silent_while_it_is_short(monkeypatch, capsys):
