@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import cycle, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,7 +83,8 @@ def changes_over_trainings(scores: pandas.DataFrame, baselines: pandas.DataFrame
 
     Args:
         scores: training, seed, avg_jct_s.
-        baselines: scheduler, seed, avg_jct_s, on the same workloads.
+        baselines: scheduler, seed, avg_jct_s, on the same workloads; with a column training, ours are compared with
+            those of the same place, from the start again where there are fewer.
 
     Returns:
         against, training, change_percent, low, high. The 95 % intervals of single trainings are over workloads, paired
@@ -92,8 +93,9 @@ def changes_over_trainings(scores: pandas.DataFrame, baselines: pandas.DataFrame
     ours = scores.pivot(index="seed", columns="training", values="avg_jct_s")
     rows = []
     for against, table in baselines.groupby("scheduler", sort=False):
-        theirs = table.set_index("seed")["avg_jct_s"].loc[ours.index].to_numpy()
-        each = [(name, *paired_change(ours[name].to_numpy(), theirs)) for name in ours]
+        groups = table.set_index("seed").groupby("training" if "training" in table else "scheduler")["avg_jct_s"]
+        theirs = cycle([scores.loc[ours.index].to_numpy() for _, scores in groups])
+        each = [(name, *paired_change(ours[name].to_numpy(), other)) for name, other in zip(ours, theirs, strict=False)]
         mean, _, low, high = mean_interval(np.array([change for _, change, _, _ in each]))
         rows += [(against, *row) for row in [*each, ("mean", mean, low, high)]]
     return pandas.DataFrame(rows, columns=["against", "training", "change_percent", "low", "high"])
@@ -156,12 +158,14 @@ def scores_of_trainings(
     settings: Settings,
     context: Context,
     label: str,
+    rules: Mapping[str, Scheduler] | None = None,
 ) -> pandas.DataFrame:
-    """Average JCT of stored policies: training (from 1), scheduler, seed, avg_jct_s."""
+    """Average JCT of stored policies, and of rules as training 1: training (from 1), scheduler, seed, avg_jct_s."""
     of = {name: each_training(trainings) for name, trainings in policies.items()}
     parts = []
     for number in range(1, 1 + max(map(len, of.values()))):
-        compared = {name: load_policy(each[number - 1]) for name, each in of.items() if len(each) >= number}
+        compared = {**rules} if rules and number == 1 else {}
+        compared |= {name: load_policy(each[number - 1]) for name, each in of.items() if len(each) >= number}
         said = f"{label}, training {number}"
         parts.append(score_table(compared, workloads, seeds, settings, context, said, training=number))
     return pandas.concat(parts)
@@ -186,7 +190,7 @@ def changes_by_load(
     whole, each = [], []
     for load, rows in scores.groupby(by, sort=False):
         of = dict(list(rows.groupby("scheduler")))
-        for against, name in product(baselines, schedulers):
+        for against, name in (pair for pair in product(baselines, schedulers) if len(set(pair)) == 2):
             changes = changes_over_trainings(of[name], of[against]).assign(scheduler=name, **{by: load})
             number = len(changes) - 1
             counts = {"trainings": number, "seeds": of[against]["seed"].nunique()}

@@ -12,8 +12,8 @@ from decima import plotting
 from decima.core.objectives import get_objective
 from decima.evaluation.pool import RunPool
 from decima.evaluation.run import simulate
-from decima.evaluation.statistics import paired_change
 from decima.evaluation.tuning import tune
+from decima.plotting.words import count
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
@@ -21,6 +21,7 @@ from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
+from experiments.comparisons import changes_by_load, each_training
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles
 
 OBJECTIVES = ("avg_jct", "makespan", "p90_jct")
@@ -55,20 +56,20 @@ def policy_row(goal: str) -> str:
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables of scores, paired changes, tuned parameters, behaviour, targets, and the tasks of one batch.
+    """Tables of scores, paired changes, tuned parameters, behaviour, and the tasks of one batch.
 
-    ``goals`` has the scores of every scheduler by all objectives in both environments; heuristics stand once for every
-    cell (environment and objective) that they were tuned for. ``goals_changes`` compares in every cell with the
-    heuristics tuned for it and with the policy for the average JCT; ``goals_behaviour`` measures what the paper shows
-    by colours; ``goals_targets`` judges.
+    ``goals`` has the scores of every scheduler by all objectives in both environments, of policies the means over their
+    trainings; heuristics stand once for every cell (environment and objective) that they were tuned for.
+    ``goals_changes`` compares in every cell with the heuristics tuned for it and with the policy for the average JCT,
+    ``goals_trainings`` does so for every training; ``goals_behaviour`` measures what the paper shows by colours.
 
     Args:
         source: Where batches are drawn from.
-        params: ``policies`` by goal (those of ``HOME``; some may be missing), ``batches`` and ``jobs`` of the test,
-            ``train`` and ``budget`` of tuning, and ``shown``, the seed of the batch that is drawn.
+        params: ``policies`` by goal (those of ``HOME``), a training or several each, ``batches`` and ``jobs`` of the
+            test, ``train`` and ``budget`` of tuning, and ``shown``, the seed of the batch that is drawn.
         context: The run.
     """
-    policies = {policy_row(goal): load_policy(name) for goal, name in params["policies"].items()}
+    policies = {goal: [load_policy(name) for name in each_training(of)] for goal, of in params["policies"].items()}
     train_seeds = [TRAINING_SEED + index for index in range(params["train"])]
     seeds = list(range(params["batches"]))
     train, test = (source.batches(each, params["jobs"]) for each in (train_seeds, seeds))
@@ -76,41 +77,40 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     scores, tuned, behaviour, tasks = [], [], [], []
     for environment, changes in ENVIRONMENTS.items():
         settings = context.settings(**changes)
-        schedulers: dict[tuple[str, str], Scheduler] = {(name, NOT_TUNED): make_scheduler(name) for name in UNTUNED}
+        schedulers: dict[tuple, Scheduler] = {(name, NOT_TUNED, 1): make_scheduler(name) for name in UNTUNED}
         for objective in OBJECTIVES:
             for name in FORMS:
                 tuned_values = _tuned(
                     name, objective, train, train_seeds, settings, params["budget"], context, environment
                 )
-                schedulers[name, objective] = make_scheduler(name, **tuned_values)
+                schedulers[name, objective, 1] = make_scheduler(name, **tuned_values)
                 parameters = json.dumps(tuned_values, sort_keys=True)
-                tuned.append(
-                    {"moves": environment, "objective": objective, "scheduler": name, "parameters": parameters}
-                )
-        schedulers |= {(name, NOT_TUNED): policy for name, policy in policies.items()}
+                what = {"moves": environment, "objective": objective, "scheduler": name}
+                tuned.append(what | {"parameters": parameters})
+        for goal, trainings in policies.items():
+            schedulers |= {(policy_row(goal), NOT_TUNED, number): each for number, each in enumerate(trainings, 1)}
         with RunPool(test, settings, seeds=seeds, workers=context.threads, keep=False) as pool:
-            values = pool.measure(
-                list(schedulers.values()), OBJECTIVES, progress=context.bar(f"goals, moves {environment}")
-            )
-        for index, ((name, objective), scheduler) in enumerate(schedulers.items()):
-            what = {"moves": environment, "scheduler": name, "tuned_for": objective}
+            bar = context.bar(f"goals, moves {environment}")
+            values = pool.measure(list(schedulers.values()), OBJECTIVES, progress=bar)
+        for index, ((name, objective, number), scheduler) in enumerate(schedulers.items()):
+            what = {"moves": environment, "scheduler": name, "tuned_for": objective, "training": number}
             columns = {column: values[column][index] for column in map(_column, OBJECTIVES)}
             scores.append(pandas.DataFrame(what | {"seed": seeds} | columns))
             for seed, workload in zip(seeds, test, strict=True):
                 result = simulate(workload, scheduler, seed=seed, cluster=settings, log=True)
                 behaviour.append(what | {"seed": seed} | measured(result))
-        for goal in params["policies"]:
+        for goal, trainings in policies.items():
             if HOME[goal][0] == environment:
-                result = simulate(shown, policies[policy_row(goal)], seed=params["shown"], cluster=settings, log=True)
+                result = simulate(shown, trainings[0], seed=params["shown"], cluster=settings, log=True)
                 tasks.append(result.task_frame().assign(scheduler=policy_row(goal)))
-    table, seen = pandas.concat(scores), pandas.DataFrame(behaviour)
-    changes = _changes(table, list(policies))
+    table = pandas.concat(scores)
+    whole, each = _changes(table, list(map(policy_row, policies)))
     return {
-        "goals": table,
-        "goals_changes": changes,
+        "goals": _over_trainings(table),
+        "goals_changes": whole,
+        "goals_trainings": each,
         "goals_tuned": pandas.DataFrame(tuned),
-        "goals_behaviour": seen,
-        "goals_targets": targets(changes, seen, list(params["policies"])),
+        "goals_behaviour": _over_trainings(pandas.DataFrame(behaviour)),
         "goals_tasks": pandas.concat(tasks),
     }
 
@@ -169,68 +169,26 @@ def measured(result: Result) -> dict[str, float]:
     }
 
 
-def _changes(table: pandas.DataFrame, policies: Sequence[str]) -> pandas.DataFrame:
-    """Paired changes of policies and heuristics tuned per cell, against heuristics and ``goal_average``."""
-    average = policy_row("average")
-    rows = []
-    for environment, of_environment in table.groupby("moves", sort=False):
-        for objective in OBJECTIVES:
-            chosen = of_environment[of_environment["tuned_for"].isin([NOT_TUNED, objective])]
-            scores = chosen.pivot(index="seed", columns="scheduler", values=_column(objective))
-            against = [*UNTUNED, *FORMS, *([average] if average in scores else [])]
-            rows += [
-                (environment, objective, baseline, name, len(scores), *paired_change(scores[name], scores[baseline]))
-                for baseline in against
-                for name in (*UNTUNED, *FORMS, *policies)
-                if name != baseline
-            ]
-    columns = ["moves", "objective", "against", "scheduler", "seeds", "change_percent", "low", "high"]
-    return pandas.DataFrame(rows, columns=columns)
+def _over_trainings(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Means over trainings by batch."""
+    groups = table.groupby(["moves", "scheduler", "tuned_for", "seed"], sort=False, as_index=False)
+    return groups.mean().drop(columns="training")
 
 
-def targets(changes: pandas.DataFrame, behaviour: pandas.DataFrame, goals: list[str]) -> pandas.DataFrame:
-    """Claims on policies: the target, the result, and whether the interval supports a verdict.
+def _changes(table: pandas.DataFrame, policies: Sequence[str]) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Paired changes of all trainings and of each.
 
-    Args:
-        changes: The table ``goals_changes``.
-        behaviour: The table ``goals_behaviour``.
-        goals: Goals for which there is a policy; claims on others are left out.
-
-    Returns:
-        claim, target_percent (at most so much, at least where it is above 2), change_percent, low, high, verdict.
+    Policies and heuristics tuned per cell are compared with these heuristics, policies with ``goal_average``, too.
     """
-    cells = changes.set_index(["moves", "objective", "against", "scheduler"])[["change_percent", "low", "high"]]
-    rows = []
-    for goal in goals:
-        environment, objective = HOME[goal]
-        best = max(
-            FORMS, key=lambda name: cells.loc[(environment, objective, name, policy_row(goal)), "change_percent"]
-        )
-        claim = f"{policy_row(goal)}: {objective} at most 2 % above the best heuristic, {best} (moves {environment})"
-        rows.append((claim, 2.0, *cells.loc[(environment, objective, best, policy_row(goal))]))
-    average = policy_row("average")
-    if {"average", "makespan"} <= set(goals):
-        change = cells.loc[("cost", "makespan", average, policy_row("makespan"))]
-        rows.append(("goal_makespan: makespan 12 % below goal_average's", -12.0, *change))
-    if {"average", "free"} <= set(goals):
-        change = cells.loc[("free", "avg_jct", average, policy_row("free"))]
-        rows.append(("goal_free: average JCT 2 % below goal_average's where moves are free", -2.0, *change))
-        moved = behaviour.set_index(["moves", "scheduler"])["moves_per_100_tasks"]
-        more = paired_change(moved.loc["free", policy_row("free")].to_numpy(), moved.loc["cost", average].to_numpy())
-        rows.append(("goal_free: a quarter more moves per task than goal_average, each at home", 25.0, *more))
-    columns = ["claim", "target_percent", "change_percent", "low", "high"]
-    table = pandas.DataFrame(rows, columns=columns)
-    return table.assign(verdict=[_verdict(*row[1:]) for row in rows])
-
-
-def _verdict(target: float, change: float, low: float, high: float) -> str:
-    """Verdict: met, missed by so many points, or undecided on one side of the target."""
-    at_least = target > 2.0
-    gap = target - change if at_least else change - target
-    sure = low >= target or high < target if at_least else high <= target or low > target
-    if not sure:
-        return f"open: {abs(gap):.1f} points {'beyond' if gap <= 0.0 else 'short'}, within the interval"
-    return "met" if gap <= 0.0 else f"missed by {gap:.1f} points"
+    rules, parts = (*UNTUNED, *FORMS), []
+    for objective in OBJECTIVES:
+        chosen = table[table["tuned_for"].isin([NOT_TUNED, objective])]
+        scores = chosen.drop(columns="avg_jct_s").assign(avg_jct_s=chosen[_column(objective)])
+        for names, baselines in (((*rules, *policies), rules), (policies, [policy_row("average")])):
+            changes = changes_by_load(scores, names, baselines, by="moves")
+            parts.append([each.assign(objective=objective) for each in changes])
+    whole, each = map(pandas.concat, zip(*parts, strict=True))
+    return whole, each
 
 
 def fig13_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -253,9 +211,9 @@ def fig13_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
     largest = {job: f"{work[job]:,.0f} s" for job in list(colors)[:10]}
     plotting.gantt.jobs_legend(figure, largest, colors, "jobs by\nexecutor time")
     caption = (
-        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}; moves cost 2 s, for the policy for free "
-        f"moves nothing. Red lines are completions. Listed: the {len(largest)} largest jobs under the first policy; "
-        "the others are grey."
+        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, first training of each, {run.cluster}; moves cost 2 s, "
+        f"for the policy for free moves nothing. Red lines: completions. Listed: the {len(largest)} largest jobs under "
+        "the first policy; the others are grey."
     )
     return plotting.style.entitle(figure, "Figure 13: one batch, other goals", caption, run.workload)
 
@@ -275,8 +233,8 @@ def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
         axes.axhline(row - 0.5, color="0.85", linewidth=0.6)
     axes.set_xlabel(f"change against {plotting.style.scheduler_style(reference).label} tuned for the row (%)")
     caption = (
-        f"Paired by batch; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} batches, {run.cluster}. Tuned heuristics: "
-        "tuned for environment and objective of the row on training batches."
+        f"Paired by batch; {int(changes['seeds'].iloc[0])} batches, {run.cluster}; bars: {INTERVAL}, of policies over "
+        f"{count(changes['trainings'].max(), 'training')}. Tuned heuristics: for environment and objective of the row."
     )
     return plotting.style.entitle(figure, "Policies and heuristics by every objective", caption, run.workload)
 
@@ -291,7 +249,8 @@ def goals_behaviour(tables: Tables, run: Run) -> plotting.style.Figure:
     for axes, (column, label) in zip(panels, BEHAVIOUR.items(), strict=True):
         plotting.bars.scheduler_bars(table, axes, group="moves", value=column, legend=axes is panels[-1])
         axes.set(xlabel="moves", ylabel=label)
-    caption = f"Means over {distinct(table, 'seed', 'batch')}, {run.cluster}; bars: {INTERVAL}."
+    number = count(tables["goals_changes"]["trainings"].max(), "training")
+    caption = f"Means over {distinct(table, 'seed', 'batch')} and {number}, {run.cluster}; bars: {INTERVAL}."
     return plotting.style.entitle(figure, "Moves, ends and idle time by goal", caption, run.workload)
 
 
@@ -302,7 +261,7 @@ EXPERIMENT = Experiment(
     figures=(fig13_schedules, goals_matrix, goals_behaviour),
     inputs=(Profiles(), PoliciesIn("goals", ("policies",))),
     tiny={
-        "policies": {"average": "tiny", "free": "tiny", "makespan": "tiny", "p90": "tiny"},
+        "policies": {"average": ["tiny", "tiny"], "free": ["tiny", "tiny"], "makespan": "tiny", "p90": "tiny"},
         "batches": 2, "jobs": 3, "shown": 0, "train": 2, "budget": 4,
     },
 )  # fmt: skip

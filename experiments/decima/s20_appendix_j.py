@@ -49,8 +49,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     known = (batches, seeds, context.settings(), context, label)
     scores = pandas.concat(
         [
-            score_table(rules, *known).assign(training=1, arrivals="batch"),
-            scores_of_trainings(of_batches, *known).assign(arrivals="batch"),
+            scores_of_trainings(of_batches, *known, rules).assign(arrivals="batch"),
             on_streams_of_load(of_streams, source, params, context, "streams without durations"),
         ]
     )

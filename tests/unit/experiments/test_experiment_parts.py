@@ -188,3 +188,11 @@ def test_the_interval_over_trainings_is_that_of_their_changes():
     assert fair.loc["mean", ["low", "high"]].tolist() == pytest.approx([-127.06, 127.06], abs=0.01)
     assert fair.loc["one", "low"] < -10.0 < fair.loc["one", "high"]
     assert len(changes) == 6
+
+
+def test_trainings_are_compared_with_those_of_the_same_place():
+    scores = {"training": [1, 1, 2, 2, 3, 3], "seed": [0, 1] * 3, "avg_jct_s": [8.0, 16.0, 9.0, 18.0, 12.0, 24.0]}
+    ours, others = pandas.DataFrame(scores), [10.0, 20.0, 6.0, 12.0]
+    theirs = {"scheduler": "decima_other", "training": [1, 1, 2, 2], "seed": [0, 1] * 2, "avg_jct_s": others}
+    changes = changes_over_trainings(ours, pandas.DataFrame(theirs)).set_index("training")["change_percent"]
+    assert changes.to_dict() == pytest.approx({1: -20.0, 2: 50.0, 3: 20.0, "mean": 50.0 / 3.0})
