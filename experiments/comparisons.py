@@ -160,7 +160,11 @@ def scores_of_trainings(
     label: str,
     rules: Mapping[str, Scheduler] | None = None,
 ) -> pandas.DataFrame:
-    """Average JCT of stored policies, and of rules as training 1: training (from 1), scheduler, seed, avg_jct_s."""
+    """Average JCT of stored policies and of rules, by training.
+
+    Returns:
+        training (from 1; rules have 1), scheduler, seed, avg_jct_s.
+    """
     of = {name: each_training(trainings) for name, trainings in policies.items()}
     parts = []
     for number in range(1, 1 + max(map(len, of.values()))):
@@ -208,8 +212,10 @@ _CALLED_DECIMA = ("batch", "stream")
 
 
 def policy_row(policy: str) -> str:
-    """Name in tables of a stored policy, by how it learned (:data:`ROWS`)."""
-    return ROWS[how_learned(read_card(stored_files(policy)[1]))]
+    """Row of a stored policy, by how it learned (:data:`ROWS`) and what it sees."""
+    card = read_card(stored_files(policy)[1])
+    row = ROWS[how_learned(card)]
+    return "decima_entry" if row == "decima" and card["architecture"]["more_features"] else row
 
 
 def rows_renamed(names: Mapping[str, str], table: pandas.DataFrame) -> pandas.DataFrame:
@@ -222,8 +228,9 @@ def learned_policy(context: Context, use: str, greedy: bool | None = None) -> Le
 
     Args:
         context: The run.
-        use: ``"batch"`` or ``"stream"``, which learned from random weights; ``"warm_batch"``, ``"warm_stream"``,
-            ``"residual_stream"`` or ``"released"``.
+        use: ``"batch"`` or ``"stream"``, which learned from random weights; ``"entry_batch"`` or ``"entry_stream"``,
+            which did so with more features; ``"warm_batch"``, ``"warm_stream"``, ``"residual_stream"`` or
+            ``"released"``.
         greedy: Take the likeliest action, or draw it, as in training. When omitted, as the policy's card says, which is
             what was better on validation sequences.
 

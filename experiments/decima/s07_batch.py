@@ -12,7 +12,14 @@ from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, heuristics, learned_words
-from experiments.comparisons import BASELINES, changes_over_trainings, learned_schedulers, paired_changes, score_table
+from experiments.comparisons import (
+    BASELINES,
+    changes_over_trainings,
+    learned_schedulers,
+    paired_changes,
+    score_table,
+    scores_of_trainings,
+)
 from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 
@@ -20,17 +27,17 @@ if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "random")
-# Rows of the tables that the figures leave to the tables.
+# Rows of Figure 9a; the others are left to the tables.
 _FIG09A = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair_arrival", "weighted_fair", "capped_srw",
-           "decima", "decima_greedy", "decima_sampled", "decima_reinforce", "decima_warm")  # fmt: skip
-# Whose policies are compared: Decima's, and one that imitated a rule first.
-LEARNED = ("batch", "warm_batch")
+           "decima", "decima_entry", "decima_reinforce", "decima_warm")  # fmt: skip
+# Whose policies are compared: Decima's, one that saw more, and one that imitated a rule first.
+LEARNED = ("batch", "entry_batch", "warm_batch")
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``batch``, ``batch_changes`` (paired, in percent), ``batch_trainings`` and ``alpha_batch``.
 
-    ``batch_trainings`` has the change of every training of Decima, and its interval over trainings.
+    ``batch_trainings`` has the change of every training of a policy, and the interval over its trainings.
 
     ``weighted_fair_each`` takes the best alpha and variant for each batch separately, as the paper says it does; it is
     optimistic, since it takes the minimum of many noisy scores.
@@ -51,13 +58,13 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         workers=context.threads,
         progress=context.bar("alpha"),
     )
-    each = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")
-    trainings = {name.replace("_", " "): load_policy(policy) for name, policy in params["trainings"].items()}
-    again = score_table(trainings, workloads, seeds, context.settings(), context, "trainings")
-    rules = scores[scores["scheduler"].isin(BASELINES)]
+    alone = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")
+    again = scores_of_trainings(params["trainings"], workloads, seeds, context.settings(), context, "trainings")
+    rules, each = scores[scores["scheduler"].isin(BASELINES)], again.groupby("scheduler", sort=False)
+    trainings = [changes_over_trainings(rows, rules).assign(scheduler=name) for name, rows in each]
     return {
-        "batch": pandas.concat([scores, each])[scores.columns],
-        "batch_trainings": changes_over_trainings(again.rename(columns={"scheduler": "training"}), rules),
+        "batch": pandas.concat([scores, alone])[scores.columns],
+        "batch_trainings": pandas.concat(trainings),
         "batch_changes": paired_changes(scores, ["capped_srw", *learned], BASELINES),
         "alpha_batch": sweep.table,
     }
@@ -69,11 +76,12 @@ def fig09a_batch(tables: Tables, run: Run) -> Figure:
     table = table[table["scheduler"].isin(_FIG09A)]
     caption = (
         f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}; "
-        f"{learned_words(run, table['scheduler'], *LEARNED)}."
+        f"{learned_words(run, tables['batch']['scheduler'], *LEARNED)}."
     )
     if "decima_reinforce" in set(table["scheduler"]):
         caption += " Algorithm 1: tpch-batch-paper, the constants of appendix C."
     figure = plotting.curves.cdf(table).figure
+    figure.set_size_inches(plotting.style.PAGE, 3.4)
     return plotting.style.entitle(figure, "Figure 9a: batched arrivals", caption, run.workload)
 
 
@@ -116,7 +124,7 @@ EXPERIMENT = Experiment(
     tiny={
         "batches": 2,
         "jobs": 3,
-        "trainings": {"seed_0": "tiny", "seed_1": "tiny"},
+        "trainings": {"decima": ["tiny", "tiny"]},
         "others": {"decima_reinforce": "tiny"},
     },
 )

@@ -5,14 +5,21 @@ from __future__ import annotations
 import pandas
 
 from decima import plotting
-from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
-from experiments.comparisons import changes_by_load, learned_policy, on_streams_of_load, paired_changes, score_table
+from experiments.comparisons import (
+    changes_by_load,
+    learned_policy,
+    on_streams_of_load,
+    paired_changes,
+    score_table,
+    scores_of_trainings,
+)
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 
+UNSEEN, SEEN = "trained_queries", ("trained_14", "fair", "capped_srw")
 AGAINST = ("weighted_fair_arrival", "weighted_fair", "capped_srw")
 # What the stored batch policy is compared with on clusters of other sizes; none is tuned for a size.
 UNTUNED = {"fair": "fair", "capped_srw": "capped_srw:batch"}
@@ -24,16 +31,18 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     The first two: policies by the gaps that they were trained on, at every gap of the test, and paired changes against
     heuristics that are tuned at every gap, of all trainings of a policy (they differ in their seed alone) and of each.
     Then the stored batch policy on clusters of other sizes, and a policy that never saw some of the queries beside one
-    that saw all, on streams of those queries alone and of all.
+    that saw all, on streams of those queries alone and of all, with its changes against the others.
     """
     scores = on_streams_of_load(params["policies"], source, params, context, "generalisation")
     changes, trainings = changes_by_load(scores, list(params["policies"]), AGAINST)
+    queries = _queries(source, params, context)
     return {
         "generalisation": scores,
         "generalisation_changes": changes,
         "generalisation_trainings": trainings,
         "generalisation_executors": _executors(source, params["executors"], context),
-        "generalisation_queries": _queries(source, params, context),
+        "generalisation_queries": queries,
+        "generalisation_unseen": changes_by_load(queries, [UNSEEN], SEEN, by="queries")[0],
     }
 
 
@@ -52,16 +61,14 @@ def _executors(source: WorkloadSource, params: dict, context: Context) -> pandas
 
 
 def _queries(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
-    """Average JCT on streams of all queries and of left-out queries, by policy and stream."""
-    schedulers = {name: load_policy(stored) for name, stored in params["query_policies"].items()}
-    schedulers |= {"fair": make_scheduler("fair"), "capped_srw": make_scheduler("capped_srw:stream")}
+    """Average JCT on streams of all queries and of left-out queries, by training."""
+    rules = {"fair": make_scheduler("fair"), "capped_srw": make_scheduler("capped_srw:stream")}
     seeds = list(range(params["streams"]))
     gap_s, parts = min(params["interarrival_s"]), []
     for queries in ("all", params["left_out"]):
         streams = [source.stream(params["jobs"], gap_s, seed, queries=queries) for seed in seeds]
-        parts.append(
-            score_table(schedulers, streams, seeds, context.settings(), context, f"queries {queries}", queries=queries)
-        )
+        known = (streams, seeds, context.settings(), context, f"queries {queries}", rules)
+        parts.append(scores_of_trainings(params["query_policies"], *known).assign(queries=queries))
     return pandas.concat(parts)
 
 
@@ -104,7 +111,7 @@ EXPERIMENT = Experiment(
         "streams": 2,
         "jobs": 4,
         "policies": {"trained_14": ["tiny", "tiny"], "trained_mixed": "tiny"},
-        "query_policies": {"trained_14": "tiny", "trained_queries": "tiny"},
+        "query_policies": {"trained_14": "tiny", "trained_queries": ["tiny", "tiny"]},
         "left_out": "5+9",
         "executors": {"numbers": [5, 10], "batches": 2, "jobs": 3},
     },

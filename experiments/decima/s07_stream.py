@@ -21,8 +21,8 @@ from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
-# Whose policies are compared: Decima's, one that imitated a rule first, and one that corrects a rule.
-LEARNED = ("stream", "warm_stream", "residual_stream")
+# Whose policies are compared: Decima's, one that saw more, one that imitated a rule first, one that corrects a rule.
+LEARNED = ("stream", "entry_stream", "warm_stream", "residual_stream")
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair")
 # Whose tasks are looked at one by one (Figure 10d and e).
 EXECUTED = ("weighted_fair", "decima")
@@ -115,6 +115,7 @@ def fig09b_mean(tables: Tables, run: Run) -> Figure:
     table = tables["stream"]
     groups = table.assign(gap=[f"every {gap:g} s" for gap in table["interarrival_s"]])
     figure = plotting.bars.scheduler_bars(groups, group="gap").figure
+    figure.set_size_inches(plotting.style.PAGE, 3.4)
     caption = (
         f"{distinct(table, 'seed', 'stream')} of {distinct(tables['stream_jobs'], 'job', 'job')} per gap; bars: "
         f"{INTERVAL}; {run.cluster}. {_policies(table, run)}."

@@ -9,6 +9,7 @@ import sys
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,8 @@ TINY = {
         "warm_batch": "tiny-warm",
         "warm_stream": "tiny-warm",
         "residual_stream": "tiny-residual",
+        "entry_batch": "tiny-entry",
+        "entry_stream": "tiny-entry",
         "stream_curve": "tiny",
         "released": "tiny-warm",
     },
@@ -88,10 +91,16 @@ def checkout(tmp_path, monkeypatch):
 
 
 def store_policy(folder, seed):
-    """Three policies with the same weights, whose cards say that they learned in different ways."""
-    architecture = Architecture.paper()
-    for name, origin in {"tiny": RANDOM, "tiny-warm": "imitation of fair", "tiny-residual": "residual on fair"}.items():
-        card = {"greedy": True, "learned": {"from": origin}}
+    """Policies whose cards say that they learned in different ways; one saw more."""
+    plain, more = Architecture.paper(), replace(Architecture.paper(), more_features=("slope",))
+    origins = {
+        "tiny": RANDOM,
+        "tiny-warm": "imitation of fair",
+        "tiny-residual": "residual on fair",
+        "tiny-entry": RANDOM,
+    }
+    for name, origin in origins.items():
+        card, architecture = {"greedy": True, "learned": {"from": origin}}, more if name == "tiny-entry" else plain
         save_policy(folder / "models" / "decima" / name, architecture, architecture.initial_weights(seed), card)
 
 
@@ -276,7 +285,7 @@ def test_both_ways_to_run_a_policy_are_compared(checkout):
     assert pairs == {
         (against, name)
         for against in baselines
-        for name in ("capped_srw", "decima", "decima_sampled", "decima_reinforce", "decima_warm")
+        for name in ("capped_srw", "decima", "decima_sampled", "decima_entry", "decima_reinforce", "decima_warm")
         if against != name
     }
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 COMMITTED = sorted((ROOT / "reports" / "results").glob("*/README.md"))
 PARAMS = """
 runs:
-  tpch-full: {workload: tpch, executors: 50, policies: {batch: one, stream: two, warm_batch: three}}
+  tpch-full: {workload: tpch, executors: 50, policies: {batch: one, stream: two, warm_batch: three, entry_batch: four}}
   tpch-quick: {}
 results:
   tpch-full: {figure_kb: 76, table_kb: 10}
@@ -76,8 +76,8 @@ def test_every_figure_is_small_and_has_caption_notebook_and_tables(run):
     assert "### §7.2, Figure 9a (batch)" in page
     assert "#### Figure 9a: batched arrivals (TPC-H)" in page
     caption = (
-        "20 batches of 20 jobs, one seed each, 50 executors; policy one, sampled; warm start: three."
-        " Algorithm 1: tpch-batch-paper, the constants of appendix C."
+        "20 batches of 20 jobs, one seed each, 50 executors; policy one, sampled; entry costs seen: four; "
+        "warm start: three. Algorithm 1: tpch-batch-paper, the constants of appendix C."
     )
     assert f"\n{caption} Notebook: " in page
     assert "[07-decima](../../../notebooks/decima/07-decima.ipynb)" in page
