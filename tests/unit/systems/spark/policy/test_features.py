@@ -108,6 +108,15 @@ def test_the_slope_is_how_much_more_work_there_is_on_twice_the_executors():
     np.testing.assert_allclose(observe(steps, policy)[:, 5], [np.log(1.5)], rtol=1e-6)
 
 
+def test_the_shape_of_a_job_is_that_of_the_published_example():
+    """Duan and Wu, Figure 3: a critical path of 15 and an average width of 27 / 15; six stages with these numbers."""
+    lengths, parents = [3, 7, 4, 5, 6, 2], [(), (0,), (0,), (1,), (2,), (0,)]
+    stages = [stage(str(at), 1, lengths[at], *parents[at]) for at in range(6)]
+    policy = make_policy(Architecture.paper(job_shape="replaced"))
+    seen = observe(Steps(workload(job(*stages)), executors=4), policy)[:, -2:]
+    np.testing.assert_allclose(seen, np.tile([15_000 / 100_000, 27 / 15 / 20], (6, 1)), rtol=1e-6)
+
+
 def test_released_features_by_hand():
     steps = Steps(two_jobs(), executors=4, mode="released")
     policy = make_policy("released")
