@@ -11,7 +11,7 @@ from decima.core.progress import progress_bar
 from decima.evaluation.statistics import paired_change
 from decima.systems.unequal import Instance, make_scheduler, metrics
 from decima.systems.unequal.optimum.bounds import lower_bound
-from decima.systems.unequal.tpch import MEASURED, PAPER_GAP_S, tpch_instance
+from decima.systems.unequal.tpch import MEASURED, tpch_instance
 from experiments.experiment import Context
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def text(name: str, settings: str = "") -> str:
 
 
 def drawn(
-    source: WorkloadSource, jobs: int, ccr: float | str, count: int, executors: int, *, stream: bool = False
+    source: WorkloadSource, jobs: int, ccr: float | str, count: int, executors: int, gap_s: float | None = None
 ) -> list[Instance]:
     """Instances of one point of a figure, with seeds 0, 1, ...
 
@@ -49,9 +49,8 @@ def drawn(
         ccr: Ratio of communication to computation, or ``"measured"``.
         count: Number of instances.
         executors: Size of the cluster.
-        stream: Jobs arrive with the paper's mean gap; else all at 0.
+        gap_s: Mean gap between arrivals in seconds; when omitted, all arrive at 0.
     """
-    gap_s = PAPER_GAP_S if stream else None
     edges = ccr if ccr == MEASURED else float(ccr)
     return [
         tpch_instance(jobs, seed, edges=edges, executors=executors, interarrival_s=gap_s, source=source.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas
 
 from decima import plotting
+from decima.systems.unequal.tpch import PAPER_GAP_S
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
@@ -31,12 +32,31 @@ SHOWN = (*ALL, BOUND)
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``unequal_stream`` (means), ``unequal_stream_changes`` (paired) and ``unequal_stream_best``."""
+    """Tables ``unequal_stream`` (means), with this prefix ``changes`` (paired), ``best``, ``dense``, ``dense_best``.
+
+    The last two have streams so dense that jobs wait; nodes are decided for free executors there.
+    """
+    table = _schedules(source, params, context, PAPER_GAP_S, params["decisions"])
+    dense = _schedules(source, params, context, params["dense_gap_s"], ["idle"])
+    averages, paired, dense_averages = means(table, KEYS), changes(table, KEYS), means(dense, KEYS)
+    return {
+        "unequal_stream": averages.assign(streams=params["streams"]),
+        "unequal_stream_changes": paired,
+        "unequal_stream_best": best_other(averages, paired, KEYS, PAPER),
+        "unequal_stream_dense": dense_averages.assign(gap_s=params["dense_gap_s"]),
+        "unequal_stream_dense_best": best_other(dense_averages, changes(dense, KEYS), KEYS, PAPER),
+    }
+
+
+def _schedules(
+    source: WorkloadSource, params: dict, context: Context, gap_s: float, decisions: list[str]
+) -> pandas.DataFrame:
+    """Rows of every stream, scheduler and time of decision at one mean gap."""
     rows: list[dict] = []
     grid = [(ccr, jobs) for ccr in params["ccr"] for jobs in params["jobs"]]
-    for ccr, jobs in points(context, "streams", grid):
-        instances = drawn(source, jobs, ccr, params["streams"], context.executors, stream=True)
-        for decision in params["decisions"]:
+    for ccr, jobs in points(context, f"streams, {gap_s:g} s", grid):
+        instances = drawn(source, jobs, ccr, params["streams"], context.executors, gap_s)
+        for decision in decisions:
             slots = "insertion" if decision == "plan" else "append"
             settings = f"decision={decision},slots={slots}"
             texts = {name: text(name, settings) for name in ALL}
@@ -44,13 +64,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             for name, policy in TRAINED_ON_STREAMS.items():
                 texts[name] = f"{name.partition('/')[0]}:{settings},policy={policy}"
             rows += schedule_rows(instances, texts, ccr=str(ccr), jobs=jobs, decision=decision)
-    table = pandas.DataFrame(rows)
-    averages, paired = means(table, KEYS), changes(table, KEYS)
-    return {
-        "unequal_stream": averages.assign(streams=params["streams"]),
-        "unequal_stream_changes": paired,
-        "unequal_stream_best": best_other(averages, paired, KEYS, PAPER),
-    }
+    return pandas.DataFrame(rows)
 
 
 def unequal_stream_makespan(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -86,5 +100,5 @@ EXPERIMENT = Experiment(
     compute,
     figures=(unequal_stream_makespan, unequal_decisions),
     inputs=(Profiles(), Policies((*BATCH_POLICIES, *TRAINED_ON_STREAMS.values()))),
-    tiny={"ccr": [0.1, 5], "jobs": [2, 4], "streams": 2, "decisions": ["plan", "event", "idle"]},
+    tiny={"ccr": [0.1, 5], "jobs": [2, 4], "streams": 2, "decisions": ["plan", "event", "idle"], "dense_gap_s": 5},
 )
