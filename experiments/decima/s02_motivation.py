@@ -12,8 +12,8 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables, distinct, learned_words
-from experiments.comparisons import learned_schedulers, score_table
-from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
+from experiments.comparisons import changes_over_trainings, learned_schedulers, score_table, scores_of_trainings
+from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -26,7 +26,10 @@ SHOWN = (*HEURISTICS, "decima")
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``fig01_stages``, ``fig01_edges``, ``fig02_parallelism``, ``fig03_tasks`` (one mix), ``fig03_summary``."""
+    """Tables ``fig01_stages``, ``fig01_edges``, ``fig02_parallelism``, ``fig03_tasks`` (one mix), ``fig03_summary``.
+
+    ``fig03_trainings`` has the change of every training of Decima, and the interval over its trainings.
+    """
     profiles = [source.profile(*one) for one in ILLUSTRATED]
     stages = [
         {"job": profile.name, "stage": index, "tasks": stage.num_tasks, "duration_s": stage.mean_duration_ms / 1000.0}
@@ -43,8 +46,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
                 runtimes.append({"job": profile.name, "executors": executors, "seed": seed, "runtime_s": runtime_s})
     mixes = range(params["mixes"])
     schedulers = {name: make_scheduler(name) for name in HEURISTICS} | learned_schedulers(context, "batch")
-    batches = source.batches(mixes, params["mix_jobs"])
-    summary = score_table(schedulers, batches, list(mixes), context.settings(), context, "mixes of ten jobs")
+    where = (source.batches(mixes, params["mix_jobs"]), list(mixes), context.settings(), context, "mixes of ten jobs")
+    summary = score_table(schedulers, *where)
+    trainings = scores_of_trainings({"decima": params["trainings"]}, *where)
     shown = source.batches([params["shown_mix"]], params["mix_jobs"])[0]
     tasks = []
     for name in SHOWN:
@@ -60,6 +64,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "fig02_parallelism": pandas.DataFrame(runtimes),
         "fig03_tasks": pandas.concat(tasks),
         "fig03_summary": summary,
+        "fig03_trainings": changes_over_trainings(trainings, summary[summary["scheduler"].isin(HEURISTICS)]),
     }
 
 
@@ -109,6 +114,13 @@ EXPERIMENT = Experiment(
     "§2, Figures 1 to 3",
     compute,
     figures=(fig01_dags, fig02_parallelism, fig03_schedules, fig03_mixes),
-    inputs=(Profiles(), StoredPolicy("batch")),
-    tiny={"parallelism": [1, 5], "parallelism_seeds": 1, "mix_jobs": 3, "mixes": 2, "shown_mix": 0},
+    inputs=(Profiles(), StoredPolicy("batch"), PoliciesIn("motivation", ("trainings",))),
+    tiny={
+        "parallelism": [1, 5],
+        "parallelism_seeds": 1,
+        "mix_jobs": 3,
+        "mixes": 2,
+        "shown_mix": 0,
+        "trainings": ["tiny", "tiny"],
+    },
 )

@@ -121,10 +121,5 @@ EXPERIMENT = Experiment(
         *(StoredPolicy(use) for use in LEARNED),
         PoliciesIn("batch", ("trainings", "others")),
     ),
-    tiny={
-        "batches": 2,
-        "jobs": 3,
-        "trainings": {"decima": ["tiny", "tiny"]},
-        "others": {"decima_reinforce": "tiny"},
-    },
+    tiny={"batches": 2, "jobs": 3, "trainings": {"decima": ["tiny", "tiny"]}, "others": {"decima_reinforce": "tiny"}},
 )

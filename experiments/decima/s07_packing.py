@@ -14,23 +14,23 @@ from decima.evaluation.run import simulate
 from decima.evaluation.tuning import tune
 from decima.learning.cards import WARM
 from decima.systems.spark.policy import learned
-from decima.systems.spark.result import Result
-from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
+from decima.systems.spark.schedulers import CompiledScheduler, Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.alibaba.trace import thinned
 from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import Run, Tables, distinct
-from experiments.comparisons import ROWS, paired_changes, score_table
+from experiments.comparisons import ROWS, Trainings, changes_by_load, each_training, scores_of_trainings
 from experiments.experiment import Context, Experiment, Policies, Profiles
 
 MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
-BINS = 5  # of jobs by work; the paper's smallest 20 % are the first
 BASELINES = ("graphene_arrival", "graphene")
-# For streams of the run's workload and for the trace: from random weights, and after the imitation of a rule.
-POLICIES = ("tpch-classes-random", "alibaba-classes-random")
+# For streams of the run's workload and for the trace: trainings from random weights, and one that imitated a rule.
+POLICIES = tuple(
+    tuple(f"{policy}-random{seed}" for seed in ("", "-1", "-2")) for policy in ("tpch-classes", "alibaba-classes")
+)
 WARM_POLICIES = ("tpch-classes", "alibaba-classes")
-PAIRED = (*BASELINES, "priced_srw", "decima", ROWS[WARM])  # on more and longer streams at the headline loads
+PAIRED = (*BASELINES, "priced_srw")  # with policies on more and longer streams at the headline loads
 _PARAMETERS = ["alpha", "order", "larger", "by_memory", "long", "frag"]
 _OFF = {"by_memory": 0.0, "long": 2.0, "frag": -1.0}
 
@@ -45,7 +45,7 @@ class Case:
     train: list[Workload]  # to tune on
     test: list[Workload]  # to judge on; seeds 0, 1, ...
     paired: list[Workload]  # to compare the policy on, at the headline loads; seeds 0, 1, ...
-    policies: dict[str, str]  # stored policies by their rows
+    policies: dict[str, Trainings]  # stored policies by their rows
 
     @property
     def load(self) -> float:
@@ -88,7 +88,7 @@ def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
         yield Case(parts[1][0].label, f"{cluster.executors:,} executors", cluster, *parts, policies=_policies(1))
 
 
-def _policies(index: int) -> dict[str, str]:
+def _policies(index: int) -> dict[str, Trainings]:
     """Stored policies of the run's workload (0) or the trace (1), by rows."""
     return {"decima": POLICIES[index], ROWS[WARM]: WARM_POLICIES[index]}
 
@@ -99,42 +99,50 @@ def _trace_jobs(trace: dict, part: str, seed: int) -> Workload:
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``packing`` (scores), ``packing_changes`` (paired), ``packing_grid`` (tuning) and ``packing_classes``.
+    """Tables ``packing`` (scores), ``packing_changes`` (paired) and ``packing_grid`` (tuning).
 
     Everything that has parameters is tuned at every load, on other jobs than those shown; the learned policies are
-    stored ones, the same at every load. ``packing_paired`` has more and longer streams at one load of each workload.
+    stored ones, the same at every load. ``packing_paired`` has more and longer streams at one load of each workload,
+    ``packing_trainings`` every training of a policy there.
     """
-    scores, changes, grids, uses, paired = [], [], [], [], []
+    scores, changes, grids, paired, each_paired = [], [], [], [], []
     for case in cases(source, params):
         where = {"workload": case.workload, "setting": case.setting, "load": case.load}
         schedulers, grid = tuned(case, params, context)
         grids.append(grid.assign(workload=case.workload, setting=case.setting))
-        schedulers |= {name: learned.decima(policy=stored) for name, stored in case.policies.items()}
         rows = []
-        for name, scheduler in schedulers.items():
+        for name, scheduler, number in [*((*rule, 1) for rule in schedulers.items()), *trained(case)]:
             for seed, jobs in enumerate(case.test):
                 result = simulate(jobs, scheduler, cluster=case.cluster, seed=seed, log=True)
-                rows.append(
-                    {**where, "scheduler": name, "seed": seed, "avg_jct_s": result.avg_jct_s}
-                    | {"fragmentation": result.fragmentation}
-                )
-                uses.append(_uses(result).assign(**where, scheduler=name, seed=seed))
+                score = {"avg_jct_s": result.avg_jct_s, "fragmentation": result.fragmentation}
+                rows.append(where | {"scheduler": name, "training": number, "seed": seed} | score)
         table = pandas.DataFrame(rows)
         scores.append(table)
-        others = [name for name in schedulers if name not in ("fair", *BASELINES)]
-        changes.append(paired_changes(table, others, BASELINES).assign(**where))
+        others = [name for name in (*schedulers, *case.policies) if name not in ("fair", *BASELINES)]
+        changes.append(changes_by_load(table, others, BASELINES, by="setting")[0].assign(**where))
         if case.paired:
-            chosen = {name: schedulers[name] for name in PAIRED}
-            seeds = range(len(case.paired))
-            table = score_table(chosen, case.paired, seeds, case.cluster, context, "paired", **where)
-            paired.append(paired_changes(table, PAIRED[2:], PAIRED[:3]).assign(**where))
+            rules = {name: schedulers[name] for name in PAIRED}
+            known = (case.paired, range(len(case.paired)), case.cluster, context, "paired", rules)
+            table = scores_of_trainings(case.policies, *known).assign(**where)
+            whole, each = changes_by_load(table, [PAIRED[-1], *case.policies], PAIRED, by="setting")
+            paired.append(whole.assign(**where))
+            each_paired.append(each.assign(**where))
     return {
         "packing": pandas.concat(scores),
         "packing_changes": pandas.concat(changes),
         "packing_grid": pandas.concat(grids),
-        "packing_classes": pandas.concat(uses),
         "packing_paired": pandas.concat(paired),
+        "packing_trainings": pandas.concat(each_paired),
     }
+
+
+def trained(case: Case) -> list[tuple[str, Scheduler, int]]:
+    """Row, policy and number of every training of a case, numbers from 1."""
+    return [
+        (name, learned.decima(policy=stored), number)
+        for name, trainings in case.policies.items()
+        for number, stored in enumerate(each_training(trainings), 1)
+    ]
 
 
 def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, CompiledScheduler], pandas.DataFrame]:
@@ -193,17 +201,6 @@ def _at_best(rows: pandas.DataFrame) -> CompiledScheduler:
     return make_scheduler("graphene", **rows.loc[rows["mean_s"].idxmin(), _PARAMETERS].to_dict())
 
 
-def _uses(result: Result) -> pandas.DataFrame:
-    """Executor seconds per job by size fifth (0: smallest work) and class, with the JCT."""
-    work = result.jobs["work_s"].to_numpy()
-    rank = np.argsort(np.argsort(work, kind="stable"), kind="stable")
-    usage = result.class_usage()
-    size = rank * BINS // len(work)
-    usage["size"], usage["memory"] = size[usage["job"]], np.array(MEMORY)[usage["executor_class"]]
-    usage["avg_jct_s"] = result.jobs["jct_s"].to_numpy()[usage["job"]]
-    return usage.groupby(["size", "memory"], as_index=False)[["executor_s", "avg_jct_s"]].mean()
-
-
 def draws(table: pandas.DataFrame) -> str:
     """Text of captions about how many streams and draws a table is of."""
     numbers = [distinct(rows, "seed", noun) for (_, rows), noun in zip(_panels(table), ("stream", "draw"), strict=True)]
@@ -248,7 +245,10 @@ def packing_jct(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over load, on both workloads (Figure 11)."""
     table = tables["packing"]
     figure = side_by_side(table, plotting.packing.score_over_load, legend={})
-    caption = f"{draws(table)} per load, four classes of executors; heuristics tuned at every load."
+    caption = (
+        f"{draws(table)} per load, four classes of executors; heuristics tuned at every load, Decima: mean of "
+        f"{distinct(table, 'training', 'training')}."
+    )
     return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, labels(table))
 
 
@@ -266,7 +266,7 @@ EXPERIMENT = Experiment(
     "§7.3",
     compute,
     figures=(packing_jct, packing_trade),
-    inputs=(Profiles(), Policies((*POLICIES, *WARM_POLICIES))),
+    inputs=(Profiles(), Policies((*POLICIES[0], *POLICIES[1], *WARM_POLICIES))),
     tiny={
         "interarrival_s": [4.5],
         "sequences": 1,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -11,32 +10,32 @@ import pandas
 from decima import plotting
 from decima.core.errors import ConfigError
 from decima.evaluation.run import simulate
-from decima.systems.spark.policy import learned
+from decima.plotting.words import count
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import CompiledScheduler
 from decima.workload.sources import WorkloadSource
-from experiments.captions import Run, Tables
+from experiments.captions import Run, Tables, distinct
 from experiments.decima.s07_packing import (
-    BINS,
     MEMORY,
     POLICIES,
     Case,
     cases,
-    draws,
     graphene_forms,
     labels,
     side_by_side,
+    trained,
 )
 from experiments.decima.s07_stream import active_jobs
 from experiments.experiment import Context, Experiment, Policies, Profiles, TablesOf
 
 SHOWN_SHARE = 0.97  # of the times whose executors per job fit into Figure 20; a lone job has them all
+BINS = 5  # of jobs by work; the paper's smallest 20 % are the first
 _NO_TRAINING = {"sequences": 0, "train_jobs": 0}
 _NO_PAIRED = {"paired": {"interarrival_s": 0, "streams": 0, "jobs": 0, "executors": 0, "draws": 0}}
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``appendix_g_series`` and ``appendix_g_jobs`` of the first jobs, ``appendix_g_profile`` of all.
+    """Tables ``appendix_g_series`` and ``appendix_g_jobs`` of the first jobs, ``appendix_g_profile`` of all trainings.
 
     Decima is compared with the best form of Graphene*, whose parameters are those of the grid search of ``packing`` at
     the same load. The streams and draws are the first ones that ``packing`` judges on.
@@ -46,20 +45,23 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     one_load = {"interarrival_s": [params["interarrival_s"]], "trace": trace | {"executors": [trace["executors"]]}}
     series, jobs, profiles = [], [], []
     for case in cases(source, params | one_load | _NO_TRAINING | _NO_PAIRED):
-        schedulers = {"decima": learned.decima(policy=case.policies["decima"]), "graphene": _graphene(grids, case)}
-        for name, scheduler in schedulers.items():
+        policies = [each for each in trained(case) if each[0] == "decima"]
+        for name, scheduler, number in [*policies, ("graphene", _graphene(grids, case), 1)]:
             where = {"workload": case.workload, "setting": case.setting, "scheduler": name}
             for seed, workload in enumerate(case.test):
                 result = simulate(workload, scheduler, cluster=case.cluster, seed=seed, log=True)
-                profiles.append(profile(result).assign(**where, seed=seed))
-                if seed == 0:
+                profiles.append(profile(result).assign(**where, training=number, seed=seed))
+                if seed == 0 and number == 1:
                     step_s = workload.arrival_ms.max() / 1000.0 / params["points"]
                     series.append(load_series(result, step_s).assign(**where))
                     jobs.append(result.jobs[["arrival_s", "jct_s", "work_s"]].assign(**where))
+    what = ["workload", "setting", "scheduler", "training", "size", "memory"]
+    by_training = pandas.concat(profiles).groupby(what, sort=False)
+    means = by_training.mean().drop(columns="seed").assign(streams=by_training.size())
     return {
         "appendix_g_series": pandas.concat(series),
         "appendix_g_jobs": pandas.concat(jobs),
-        "appendix_g_profile": pandas.concat(profiles),
+        "appendix_g_profile": means.reset_index(),
     }
 
 
@@ -117,11 +119,18 @@ def profile(result: Result) -> pandas.DataFrame:
     return means.assign(from_work_s=groups["work_s"].min(), to_work_s=groups["work_s"].max()).reset_index()
 
 
-def _settings(tables: Mapping[str, pandas.DataFrame]) -> str:
+def _settings(tables: Tables) -> str:
     """Text of captions about both loads and whose policies are shown."""
     gap, executors = tables["appendix_g_jobs"]["setting"].unique()
-    policies = " and ".join(POLICIES)
+    policies = " and ".join(trainings[0] for trainings in POLICIES)
     return f"One job every {gap}; trace on {executors}. Policies {policies}; Graphene* tuned at these loads."
+
+
+def _means(tables: Tables) -> str:
+    """Text of captions about over what figures are means."""
+    table = tables["appendix_g_profile"]
+    number, streams = distinct(table, "training", "training"), count(table["streams"].max(), "stream")
+    return f"{number}, {streams} each. {_settings(tables)}"
 
 
 def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -158,7 +167,7 @@ def fig21_profile(tables: Tables, run: Run) -> plotting.style.Figure:
     what = {"value": "executors", "label": "executors per job, policy / Graphene*"}
     draw, legend = partial(plotting.packing.use_of_classes, **what), {"title": "memory"}
     figure = side_by_side(table, draw, "decima", "graphene", legend=legend, sharey=True)
-    caption = f"{draws(table)}. {_settings(tables)}"
+    caption = f"Means of {_means(tables)}"
     return plotting.style.entitle(figure, "Figure 21: executors by class and size of jobs", caption, labels(table))
 
 
@@ -166,7 +175,7 @@ def fig12a_sizes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 12a: JCT by size of jobs, the policy against Graphene*."""
     table = tables["appendix_g_profile"]
     figure = side_by_side(table, plotting.packing.change_by_size, "decima", "graphene", height=2.8, sharey=True)
-    caption = f"Decima against Graphene*; points: one of {draws(table)}. {_settings(tables)}"
+    caption = f"Decima against Graphene*; points: one of {_means(tables)}"
     return plotting.style.entitle(figure, "Figure 12a: JCT by size of jobs", caption, labels(table))
 
 
@@ -175,7 +184,7 @@ EXPERIMENT = Experiment(
     "appendix G, Figures 20 and 21",
     compute,
     figures=(fig20_series, fig21_profile, fig12a_sizes),
-    inputs=(Profiles(), TablesOf("packing"), Policies(POLICIES)),
+    inputs=(Profiles(), TablesOf("packing"), Policies((*POLICIES[0], *POLICIES[1]))),
     tiny={
         "executors": 8,
         "interarrival_s": 4.5,

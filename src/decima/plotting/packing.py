@@ -66,16 +66,17 @@ def use_of_classes(
     """Use of each class relative to another scheduler, by size of jobs.
 
     Args:
-        uses: scheduler, size (0 for the smallest jobs), memory of the class, the column ``value``.
+        uses: scheduler, size (0 for the smallest jobs), memory of the class, the column ``value``; several rows of a
+            scheduler count as their mean.
         scheduler: Whose use is shown.
         against: Whose use is 1.
-        value: Column that is summed and compared.
+        value: Column that is compared.
         label: Label of the height.
 
     Source: §7.3, Figure 12b; appendix G, Figure 21.
     """
-    sums = uses.groupby(["scheduler", "size", "memory"])[value].sum()
-    ours, theirs = (sums.loc[name].unstack("memory") for name in (scheduler, against))
+    means = uses.groupby(["scheduler", "size", "memory"])[value].mean()
+    ours, theirs = (means.loc[name].unstack("memory") for name in (scheduler, against))
     colors = (style.SKY, style.GREEN, style.ORANGE, style.VERMILION)
     width = 0.8 / len(ours.columns)
     for position, memory in enumerate(ours.columns):
@@ -93,18 +94,19 @@ def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: A
     """Change of the mean JCT between two schedulers by size of jobs.
 
     Args:
-        jobs: scheduler, seed, size (0 for the smallest jobs), avg_jct_s of jobs of that size.
+        jobs: scheduler, training, size (0 for the smallest jobs), avg_jct_s of jobs of that size; points are the
+            trainings of ``scheduler``.
         scheduler: Whose JCT is shown.
         against: Whose JCT is 0 %.
 
     Source: §7.3, Figure 12a.
     """
-    means = jobs.pivot_table(index="size", columns=["scheduler", "seed"], values="avg_jct_s")
-    ours, theirs = means[scheduler], means[against]
-    total = 100.0 * (ours.mean(axis=1) / theirs.mean(axis=1) - 1.0)
+    means = jobs.pivot_table(index="size", columns=["scheduler", "training"], values="avg_jct_s")
+    ours, theirs = means[scheduler], means[against].mean(axis=1)
+    total = 100.0 * (ours.mean(axis=1) / theirs - 1.0)
     axes.bar(total.index, total, 0.7, color=style.scheduler_style(scheduler).color, alpha=0.5)
     for each in ours.columns:
-        points = 100.0 * (ours[each] / theirs[each] - 1.0)
+        points = 100.0 * (ours[each] / theirs - 1.0)
         axes.plot(points.index, points, color=style.BLACK, linestyle="", marker="o", markersize=2.5)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     axes.set_xticks(total.index, _shares(len(total)))
