@@ -31,7 +31,9 @@ POLICIES = tuple(
 )
 WARM_POLICIES = ("tpch-classes", "alibaba-classes")
 PAIRED = (*BASELINES, "priced_srw")  # with policies on more and longer streams at the headline loads
+AT_FULL_SIZE = ("fair", "weighted_best_fit", "graphene", "priced_srw")  # with policies on the whole trace
 _PARAMETERS = ["alpha", "order", "larger", "by_memory", "long", "frag"]
+_WHOLE = ["workload", "jobs", "executors", "scheduler", "training", "avg_jct_s"]
 _OFF = {"by_memory": 0.0, "long": 2.0, "frag": -1.0}
 
 
@@ -46,6 +48,7 @@ class Case:
     test: list[Workload]  # to judge on; seeds 0, 1, ...
     paired: list[Workload]  # to compare the policy on, at the headline loads; seeds 0, 1, ...
     policies: dict[str, Trainings]  # stored policies by their rows
+    whole: tuple[Workload, Settings] | None = None  # the trace and its cluster at full size
 
     @property
     def load(self) -> float:
@@ -83,9 +86,14 @@ def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
             [_trace_jobs(trace, part, seed) for seed in group]
             for part, group in (("train", train_seeds), ("test", range(trace["draws"])))
         ]
+        whole = None
+        if executors == trace.get("whole"):
+            jobs = _trace_jobs(trace | {"fraction": 1.0}, "test", 0)
+            whole = jobs, Settings.of_mode("paper", classes=classes(executors))
         more = range(paired["draws"] if executors == paired["executors"] else 0)
         parts.append([_trace_jobs(trace, "test", seed) for seed in more])
-        yield Case(parts[1][0].label, f"{cluster.executors:,} executors", cluster, *parts, policies=_policies(1))
+        setting = f"{cluster.executors:,} executors"
+        yield Case(parts[1][0].label, setting, cluster, *parts, policies=_policies(1), whole=whole)
 
 
 def _policies(index: int) -> dict[str, Trainings]:
@@ -103,15 +111,17 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
     Everything that has parameters is tuned at every load, on other jobs than those shown; the learned policies are
     stored ones, the same at every load. ``packing_paired`` has more and longer streams at one load of each workload,
-    ``packing_trainings`` every training of a policy there.
+    ``packing_trainings`` every training of a policy there. ``packing_whole`` has the trace on all its executors, with
+    what was tuned on a part of it; it is empty where no full size is given.
     """
-    scores, changes, grids, paired, each_paired = [], [], [], [], []
+    scores, changes, grids, paired, each_paired, whole_trace = [], [], [], [], [], []
     for case in cases(source, params):
         where = {"workload": case.workload, "setting": case.setting, "load": case.load}
         schedulers, grid = tuned(case, params, context)
         grids.append(grid.assign(workload=case.workload, setting=case.setting))
         rows = []
-        for name, scheduler, number in [*((*rule, 1) for rule in schedulers.items()), *trained(case)]:
+        everyone = [*((*rule, 1) for rule in schedulers.items()), *trained(case)]
+        for name, scheduler, number in everyone:
             for seed, jobs in enumerate(case.test):
                 result = simulate(jobs, scheduler, cluster=case.cluster, seed=seed, log=True)
                 score = {"avg_jct_s": result.avg_jct_s, "fragmentation": result.fragmentation}
@@ -127,12 +137,19 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             whole, each = changes_by_load(table, [PAIRED[-1], *case.policies], PAIRED, by="setting")
             paired.append(whole.assign(**where))
             each_paired.append(each.assign(**where))
+        if case.whole:
+            jobs, cluster = case.whole
+            for name, scheduler, number in everyone:
+                if name in (*AT_FULL_SIZE, *case.policies):
+                    score = simulate(jobs, scheduler, cluster=cluster).avg_jct_s
+                    whole_trace.append((case.workload, len(jobs), cluster.executors, name, number, score))
     return {
         "packing": pandas.concat(scores),
         "packing_changes": pandas.concat(changes),
         "packing_grid": pandas.concat(grids),
         "packing_paired": pandas.concat(paired),
         "packing_trainings": pandas.concat(each_paired),
+        "packing_whole": pandas.DataFrame(whole_trace, columns=_WHOLE),
     }
 
 
@@ -276,7 +293,7 @@ EXPERIMENT = Experiment(
         "executors": 8,
         "budget": 6,
         "grid": {"alpha": [0.0], "order": [0.0], "larger": [0.0], "long": [0.8], "frag": [-1.0]},
-        "trace": {"jobs": "alibaba_like:jobs=60", "fraction": 0.3, "executors": [40], "draws": 2},
+        "trace": {"jobs": "alibaba_like:jobs=60", "fraction": 0.3, "executors": [40], "draws": 2, "whole": 40},
         "paired": {"interarrival_s": 4.5, "streams": 2, "jobs": 4, "executors": 40, "draws": 2},
     },
 )
