@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import pandas
@@ -15,53 +15,39 @@ from decima.systems.unequal.tpch import tpch_instance
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
-from experiments.unequal.instances import LEARNED, OURS, drawn, points, schedule_rows, text
+from experiments.unequal.instances import LEARNED, OURS, points, schedule_rows, text
 
-# Trainings from random weights, seeds 0, 1, 2 of each network.
-TRAININGS = {
-    scheduler: tuple(f"{name}-random{seed}" for seed in ("", "-1", "-2"))
-    for scheduler, name in ((OURS, "lachesis"), ("decima_deft", "decima-deft"))
-}
-# The same as the first without features of edges.
-NO_EDGES = "lachesis_no_edges"
-ABLATED = {NO_EDGES: tuple(f"lachesis-random-no-edges{seed}" for seed in ("", "-1", "-2"))}
+
+def _seeds(name: str, count: int = 8) -> tuple[str, ...]:
+    """Trainings from random weights that differ in their seed."""
+    return name, *(f"{name}-{seed}" for seed in range(1, count))
+
+
+TRAININGS = {OURS: _seeds("lachesis-random"), "decima_deft": _seeds("decima-deft-random")}
+# The first without a part of the network.
+PARTS = {"edges": 8, "ranks": 4, "graph": 4}
+ABLATED = {f"lachesis_no_{part}": _seeds(f"lachesis-random-no-{part}", count) for part, count in PARTS.items()}
 BASE = "high_rank_up_deft"
 FRESH = 1000  # first seed of batches on which trainings are compared; no other experiment has them
-# Both recipes over processor time.
-PAPER = "lachesis-paper"
-WARM = "recipe fast, warm start"
-RECIPES = {"recipe paper (Algorithm 1)": PAPER, WARM: "lachesis-batch"}
-# Short trainings: one with three seeds, and one for each part that is left out or added.
-SEEDS = ("lachesis-short", "lachesis-short-1", "lachesis-short-2")
-ABLATIONS = {
-    "no edge features": "lachesis-no-edges",
-    "no ranks": "lachesis-no-ranks",
-    "no graph": "lachesis-no-graph",
-    "executor summary": "lachesis-executors",
-    "no copies": "lachesis-no-copies",
-}
-_SHORT = {f"seed {seed}": name for seed, name in enumerate(SEEDS)}
+PAPER = "lachesis-paper"  # Algorithm 1
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Validations of trainings (``unequal_learning``, ``_recipes``), tables ``unequal_trainings``, ``_ablations``."""
-    curves = [_curves({name: name for name in names}).assign(scheduler=key) for key, names in TRAININGS.items()]
+    """Validations of trainings (``unequal_learning``, ``_actor_critic``), table ``unequal_trainings``."""
+    curves = [_curves(names).assign(scheduler=key) for key, names in TRAININGS.items()]
     return {
         "unequal_learning": pandas.concat(curves, ignore_index=True),
-        "unequal_learning_recipes": _curves(RECIPES, "cpu_s"),
         "unequal_trainings": _trainings(source, params, context),
-        "unequal_ablations": _ablations(source, params, context),
+        "unequal_actor_critic": _curves([PAPER], "critic_loss"),
     }
 
 
-def _curves(policies: Mapping[str, str], *columns: str) -> pandas.DataFrame:
+def _curves(policies: Iterable[str], *columns: str) -> pandas.DataFrame:
     """Validation scores of trainings from the cards of their policies, with further curve columns."""
-    rows = []
-    for label, name in policies.items():
-        card = load(name).card
-        curve = pandas.DataFrame({key: card["curve"][key] for key in ("iteration", "phase", "val_greedy", *columns)})
-        rows.append(curve.assign(policy=label, iteration=curve["iteration"] + 1))
-    return pandas.concat(rows, ignore_index=True)
+    kept = ("iteration", "phase", "val_greedy", *columns)
+    cards = {name: load(name).card["curve"] for name in policies}
+    frames = [pandas.DataFrame({key: curve[key] for key in kept}).assign(policy=name) for name, curve in cards.items()]
+    return pandas.concat(frames, ignore_index=True).assign(iteration=lambda table: table["iteration"] + 1)
 
 
 def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
@@ -93,69 +79,44 @@ def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas
         each = {name: change(name, BASE) for name in wide.columns if name != BASE}
         means = {f"{key}, mean": [each[name][0] for name in policies] for key, policies in trainings.items()}
         means[f"{OURS}, 16 samples, mean"] = [each[name][0] for name in samples]
-        for mine, other in ((OURS, "decima_deft"), (NO_EDGES, OURS)):
-            pairs = zip(trainings[mine], trainings[other], strict=True)
+        for mine, other in ((OURS, "decima_deft"), *((part, OURS) for part in ABLATED)):
+            pairs = zip(trainings[mine], trainings[other], strict=False)
             means[f"{mine} / {other}, mean"] = [change(*pair)[0] for pair in pairs]
         for name, values in means.items():
             mean, _, low, high = mean_interval(np.array(values))
             each[name] = mean, low, high
-        pairs = zip(trainings[NO_EDGES], trainings[OURS], strict=True)
-        both = [wide[list(names)].mean(axis=1).to_numpy() for names in zip(*pairs, strict=True)]
-        each[f"{NO_EDGES} / {OURS}, batches"] = paired_change(*both)
+        for part, names in ABLATED.items():
+            both = [wide[list(kept)].mean(axis=1).to_numpy() for kept in (names, TRAININGS[OURS][: len(names)])]
+            each[f"{part} / {OURS}, batches"] = paired_change(*both)
         rows += [(str(ccr), params["jobs"], name, len(instances), *values) for name, values in each.items()]
     return pandas.DataFrame(rows, columns=["ccr", "jobs", "scheduler", "batches", "change_percent", "low", "high"])
 
 
-def _ablations(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
-    """Makespan of short trainings against the mean of seed repetitions, on fresh batches."""
-    texts = {label: f"lachesis:policy={name}" for label, name in (_SHORT | ABLATIONS).items()}
-    texts["no copies"] += ",duplicate=false"
-    rows = []
-    for (ccr,) in points(context, "ablations", [(ccr,) for ccr in params["ccr"]]):
-        instances = drawn(source, params["jobs"], ccr, params["workloads"], context.executors)
-        table = pandas.DataFrame(schedule_rows(instances, texts))
-        wide = table.pivot(index="seed", columns="scheduler", values="makespan_s")
-        base = wide[list(_SHORT)].mean(axis=1).to_numpy()
-        for label in texts:
-            change = paired_change(wide[label].to_numpy(), base)
-            rows.append((str(ccr), params["jobs"], label, len(instances), *change))
-    return pandas.DataFrame(rows, columns=["ccr", "jobs", "training", "batches", "change_percent", "low", "high"])
-
-
 def unequal_learning_curve(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Makespan over the lower bound on held-out instances, by iteration, of trainings from random weights."""
-    figure = plotting.style.new_figure(plotting.style.COLUMN, 3.1)
+    """Makespan over the bound on held-out instances, and the loss of Algorithm 1."""
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.1)
+    first, second, third = panels = figure.subplots(1, 3)
     known = load(LEARNED[OURS]).card["validation"]
     label = "makespan / lower bound"
-    plotting.unequal.learning(tables["unequal_learning"], known["references"], label, figure.subplots())
+    plotting.unequal.learning(tables["unequal_learning"], known["references"], label, first)
+    line = {"color": plotting.style.BLACK, "linewidth": 0.8, "xlabel": "episode", "legend": False}
+    tables["unequal_actor_critic"].plot("iteration", "val_greedy", ax=second, ylabel=label, **line)
+    tables["unequal_actor_critic"].plot("iteration", "critic_loss", ax=third, ylabel="critic's loss", logy=True, **line)
+    for axes, title in zip(panels, ("PPO", "Algorithm 1", "Algorithm 1"), strict=True):
+        axes.set_title(title, loc="left")
     caption = (
-        f"PPO from random weights; the likeliest nodes on {known['sequences']} held-out instances. Lines: mean of "
-        f"{len(TRAININGS[OURS])} trainings, bands: least to largest. Dashed: rules with the same placement."
+        f"From random weights. PPO: the likeliest nodes on {known['sequences']} held-out instances; lines: mean of "
+        f"{len(TRAININGS[OURS])} trainings, bands: least to largest; dashed: rules with the same placement. Others: "
+        "Algorithm 1, one training, one episode per iteration, every twentieth."
     )
     return plotting.style.entitle(figure, "Learning curves (Figure 6)", caption, "TPC-H")
-
-
-def unequal_learning_recipes(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Makespan over the lower bound on held-out instances, by processor time, of both recipes."""
-    figure = plotting.style.new_figure(plotting.style.COLUMN, 3.1)
-    table = tables["unequal_learning_recipes"]
-    references = load(RECIPES[WARM]).card["validation"]["references"]
-    plotting.unequal.recipes(table, references, "makespan / lower bound", figure.subplots())
-    caption = (
-        "The likeliest nodes on 40 held-out instances, one seed each; filled: imitation, open: actor-critic or policy "
-        "gradient. Dashed: rules with the same placement."
-    )
-    return plotting.style.entitle(figure, "Two recipes", caption, "TPC-H")
 
 
 EXPERIMENT = Experiment(
     "unequal_learning",
     "Luo et al., Figure 6",
     compute,
-    figures=(unequal_learning_curve, unequal_learning_recipes),
-    inputs=(
-        Profiles(),
-        Policies((*sum((TRAININGS | ABLATED).values(), ()), *RECIPES.values(), *SEEDS, *ABLATIONS.values())),
-    ),
-    tiny={"ccr": [5], "jobs": 2, "workloads": 2, "trained_ccr": [5], "trained_workloads": 2, "budget": 20},
+    figures=(unequal_learning_curve,),
+    inputs=(Profiles(), Policies((*sum((TRAININGS | ABLATED).values(), ()), PAPER))),
+    tiny={"jobs": 2, "trained_ccr": [5], "trained_workloads": 2, "budget": 20},
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 POLICY_NAME = "policy"
 # Columns of the curve that a card keeps, of the iterations that were validated.
 _KEPT = ("iteration", "phase", "wall_s", "cpu_s", "jct_s", "val_greedy", "val_sampled")
+_CRITIC = "critic_loss"  # kept too if there is a critic
 
 
 class TrainedTask(Protocol):
@@ -68,6 +69,7 @@ def card(run: TrainingRun, trained: Trained) -> dict:
     """Entries of the card besides name and architecture; JSON-ready."""
     unit = "_s" if run.task.metric.endswith("_s") else ""
     validated = [row for row in trained.curve if "val_greedy" in row]
+    kept = (*_KEPT, _CRITIC) if any(_CRITIC in row for row in validated) else _KEPT
     return {
         "label": run.task.label,
         "greedy": trained.mode != "sampled",
@@ -90,7 +92,7 @@ def card(run: TrainingRun, trained: Trained) -> dict:
         "data": run.task.data_version,
         "revision": git_revision(),
         "versions": {"decima-sched": __version__, "tensorflow": importlib.metadata.version("tensorflow")},
-        "curve": {name: [row.get(name) for row in validated] for name in _KEPT},
+        "curve": {name: [row.get(name) for row in validated] for name in kept},
     }
 
 

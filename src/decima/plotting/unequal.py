@@ -160,32 +160,6 @@ def change_panels(table: pandas.DataFrame, across: str, figure: style.Figure) ->
     _legend(figure, last)
 
 
-def _curve(rows: pandas.DataFrame, across: str, name: str, color: str, linestyle: str, axes: Axes) -> None:
-    """One training; points of imitation are filled."""
-    axes.plot(rows[across], rows["val_greedy"], color=color, linewidth=1.0, linestyle=linestyle, label=name)
-    for imitated, face in ((True, color), (False, "white")):
-        part = rows[(rows["phase"] == "imitation") == imitated]
-        axes.plot(part[across], part["val_greedy"], "o", markersize=3.0, markeredgecolor=color, markerfacecolor=face)
-
-
-@style.styled
-def recipes(table: pandas.DataFrame, references: Mapping[str, float], label: str, axes: Axes) -> Axes:
-    """Scores by processor time, a line per recipe; points of imitation are filled.
-
-    Args:
-        table: Columns policy (the recipe), cpu_s, phase, val_greedy; one that imitates has the look of ``lachesis``.
-        references: Scores of schedulers, drawn as dashed lines.
-        label: Text of the vertical axis.
-        axes: Where to draw.
-    """
-    for name, rows in table.groupby("policy", sort=False):
-        imitates = (rows["phase"] == "imitation").any()
-        color = style.BLACK if imitates else style.GREY
-        _curve(rows, "cpu_s", name, color, "-", axes)
-    axes.set_xscale("log")
-    return _compared(references, "processor time (s)", label, axes)
-
-
 @style.styled
 def learning(table: pandas.DataFrame, scores: Mapping[str, float], label: str, axes: Axes) -> Axes:
     """Mean scores of trainings by iteration, with a band from least to largest.
@@ -201,15 +175,10 @@ def learning(table: pandas.DataFrame, scores: Mapping[str, float], label: str, a
         mark = style.scheduler_style(name)
         axes.plot(over.index, over["mean"], linewidth=1.0, **mark.line())
         axes.fill_between(over.index, over["min"], over["max"], color=mark.color, alpha=0.2, linewidth=0)
-    return _compared(scores, "iteration", label, axes)
-
-
-def _compared(references: Mapping[str, float], across: str, label: str, axes: Axes) -> Axes:
-    """Labels of the axes, and scores to compare with as dashed lines."""
-    for name, score in references.items():
+    for name, score in scores.items():
         mark = style.scheduler_style(name)
         axes.axhline(score, color=mark.color, linewidth=0.8, linestyle="--", label=mark.label)
-    axes.set_xlabel(across)
+    axes.set_xlabel("iteration")
     axes.set_ylabel(label)
     axes.legend(fontsize="x-small")
     return axes
