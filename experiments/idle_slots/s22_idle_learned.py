@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
+
 import numpy as np
 import pandas
 
@@ -37,18 +40,17 @@ def _policies(name: str, shapes: bool = False) -> dict[str, str]:
 
 # Executors stay with a job until it ends, limits never fall: the paper's model.
 BOUND = {"mode": "paper", "job_bound": True}
-# Workloads of Figures 4 and 5, the paper's and one for which slots pay: source (none: a parameter), executors, mean
+# Workloads of Figures 4 and 5, the paper's and one for which slots pay: source, or alpha of mixed jobs; executors, mean
 # work in seconds (of mixed jobs with all sizes of TPC-H), settings, and the policies that were trained on them.
 CASES: dict[str, tuple] = {
     "half long, 3 executors": ("half_long", 3, 30.0, {"mode": "simplified"}, _policies("idle-half-long-3", True)),
     "rare long, 2 executors": ("rare_long", 2, 29.0, {"mode": "simplified"}, _policies("idle-rare-long-2")),
-    "mixed, 10 executors": (None, 10, 393.5, {"mode": "paper"}, _policies("idle-mixed-10", True)),
-    "mixed, 10 executors, bound": (None, 10, 393.5, BOUND, _policies("idle-bound-mixed-10")),
+    "mixed, 10 executors": (0.5, 10, 393.5, {"mode": "paper"}, _policies("idle-mixed-10", True)),
+    "mixed, 10 executors, bound": (0.5, 10, 393.5, BOUND, _policies("idle-bound-mixed-10")),
+    "TPC-H, 50 executors": (0.0, 50, 757.0, {"mode": "paper"}, _policies("idle-tpch-stream")),
+    "TPC-H, 10 executors, bound": (0.0, 10, 757.0, BOUND, _policies("idle-bound-tpch-10")),
 }
-PAIRS = (
-    "idle-rare-long-5", "idle-clocked-10", "idle-clocked-50", "idle-tpch-stream", "idle-bound-rare-long-2",
-    "idle-bound-half-long-3",
-)  # fmt: skip
+PAIRS = ("idle-rare-long-5", "idle-clocked-10", "idle-clocked-50", "idle-bound-rare-long-2", "idle-bound-half-long-3")
 POLICIES = (
     *(name for case in CASES.values() for name in case[4].values()),
     *(name for pair in PAIRS for name in _policies(pair).values()),
@@ -93,6 +95,11 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
 
 
+def _text(jobs: str | float, params: dict) -> str:
+    """Jobs of a case: its source, or mixed jobs with its alpha."""
+    return jobs if isinstance(jobs, str) else f"{params['mixed']},alpha={jobs:g}"
+
+
 def _distributions(params: dict) -> pandas.DataFrame:
     """Percentiles of the JCT of all jobs by workload, load and scheduler."""
     percents = np.arange(1, 101)
@@ -103,7 +110,7 @@ def _distributions(params: dict) -> pandas.DataFrame:
         settings = Settings.of_mode(**cluster, executors=executors)
         for load in params["load"]:
             arrivals = {"load": load, "executors": executors}
-            workloads = streams(jobs or params["mixed"], params["streams"], params["jobs"], **arrivals)
+            workloads = streams(_text(jobs, params), params["streams"], params["jobs"], **arrivals)
             for name, scheduler in schedulers.items():
                 jct_s = [simulate(each, scheduler, cluster=settings).jct_ms / 1000.0 for each in workloads]
                 columns = {"workload": case, "load": load, "scheduler": name, "percent": percents}
@@ -120,12 +127,12 @@ def _loads(params: dict, context: Context) -> tuple[pandas.DataFrame, pandas.Dat
     seeds = range(params["streams"])
     for case, (jobs, executors, length_s, cluster, policies) in CASES.items():
         settings = Settings.of_mode(**cluster, executors=executors)
-        text = jobs or params["mixed"]
+        text = _text(jobs, params)
         tuned, scores = _tuned_sjf(text, settings, params, context)
         forms.append(scores.assign(workload=case))
         schedulers = {"sjf_cp": make_scheduler("sjf_cp"), TUNED: tuned, RULE: _rule(cluster["mode"])}
         schedulers |= {policy: load_policy(policies[policy]) for policy in (CONTROL, POLICY)}
-        window_s = params["window_s" if jobs else "mixed_window_s"]
+        window_s = params["window_s" if text == jobs else "mixed_window_s"]
         for load in params["load"]:
             number = round(load * executors * window_s / length_s)
             workloads = streams(text, len(seeds), number, interarrival_s=window_s / number)
@@ -165,22 +172,31 @@ def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     return plotting.style.entitle(figure, "What a learned policy gains by idling", caption, "two classes of jobs")
 
 
+def _panels(figure: plotting.style.Figure, rows: Sequence) -> Iterator[tuple]:
+    """Axes, row and case; cases in threes, their rows below each other."""
+    grid = figure.subplots(2 * len(rows), 3)
+    for (number, case), (index, row) in product(enumerate(CASES), enumerate(rows)):
+        axes = grid[number // 3 * len(rows) + index, number % 3]
+        axes.set_title(case, loc="left", fontsize=6)
+        yield axes, row, case
+
+
 def fig4_idle_cdf(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 4: distribution of the JCT at two loads, without and with slots."""
-    table = tables["idle_cdf"]
-    loads = sorted(table["load"].unique())
-    figure = plotting.style.new_figure(plotting.style.PAGE, 5.2)
-    for row, load in zip(figure.subplots(len(loads), len(CASES), sharey=True), loads, strict=True):
-        for axes, case in zip(row, CASES, strict=True):
-            shown = table[(table["load"] == load) & (table["workload"] == case)]
-            plotting.idling.jct_percentiles(shown, axes, legend=False)
-            axes.set_title(f"{case},\n{100 * load:.0f} %", loc="left", fontsize=6)
-    names = row[0].get_legend_handles_labels()
-    axes.legend(*names, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=6, handlelength=2.6)
+    table, marks = tables["idle_cdf"], {}
+    figure = plotting.style.new_figure(plotting.style.PAGE, 8.4)
+    for axes, load, case in _panels(figure, sorted(table["load"].unique())):
+        shown = table[(table["load"] == load) & (table["workload"] == case)]
+        plotting.idling.jct_percentiles(shown, axes, legend=False)
+        longest_s = shown[(shown["scheduler"] != "fifo") & (shown["percent"] <= 98)]["jct_s"].max()
+        axes.set_xlim(0.0, min(axes.get_xlim()[1], 2.0 * longest_s))
+        axes.set_title(f"{case}, {100 * load:.0f} %", loc="left", fontsize=6)
+        marks |= {label: mark for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    axes.legend(marks.values(), marks.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=6, handlelength=2.6)
     caption = (
-        "Slots do not pay but in the second panel: policies learned not to idle and lie on each other, in the first on "
-        "the optimum too (capped SRW: shortest first). Second and last: trained at 60 %. Last: the paper's model: "
-        "executors stay with a job, limits never fall; from random weights. JCTs beyond the 98th percentile are cut."
+        "Slots do not pay but in the second column of the upper half: policies learned not to idle and lie on each "
+        "other. Bound: the paper's model, where executors stay with a job and limits never fall; from random weights. "
+        "JCTs beyond the 98th percentile are cut, and those of FIFO beyond twice that of the others."
     )
     return plotting.style.entitle(figure, "Figure 4: distribution of the JCT", caption, "two classes of jobs; mixed")
 
@@ -188,17 +204,16 @@ def fig4_idle_cdf(tables: Tables, run: Run) -> plotting.style.Figure:
 def fig5_idle_load(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 5: average JCT and makespan over the number of jobs."""
     table = tables["idle_load"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 4.8)
-    for row, column in zip(figure.subplots(2, len(CASES)), ("avg_jct_s", "makespan_s"), strict=True):
-        for axes, case in zip(row, CASES, strict=True):
-            shown = table[table["workload"] == case]
-            plotting.idling.score_over_jobs(shown, column, axes, legend=axes is row[-1])
-            axes.set_title(case, loc="left", fontsize=6)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 8.4)
+    for axes, column, case in _panels(figure, ("avg_jct_s", "makespan_s")):
+        shown = table[table["workload"] == case]
+        plotting.idling.score_over_jobs(shown, column, axes, legend=case == list(CASES)[-1])
+        if shown[column].max() > 5.0 * shown[column].min():
+            axes.set_yscale("log")
     caption = (
-        f"Jobs that arrive in one span of time, mean of {table['streams'].max()} streams each; policies trained at "
-        "loads of 60 to 80 % (first) and 60 %. SJF-CP, tuned: the best of its six forms on training streams. Bound: "
-        "the paper's model, where executors stay with a job and limits never fall. Lines that coincide are drawn over "
-        "each other."
+        f"Jobs that arrive in one span of time, mean of {table['streams'].max()} streams each. SJF-CP, tuned: the best "
+        "of its six forms on training streams. Bound: the paper's model, where executors stay with a job and limits "
+        "never fall. Lines that coincide are drawn over each other."
     )
     return plotting.style.entitle(figure, "Figure 5: more jobs", caption, "two classes of jobs; mixed")
 
@@ -219,9 +234,8 @@ EXPERIMENT = Experiment(
         "streams": 2, "jobs_each": 12,
         "cdf": {"load": [0.6, 0.8], "streams": 1, "jobs": 12, "mixed": "half_tpch:base=embedded"},
         "load": {
-            "load": [0.5, 0.8], "window_s": 150, "streams": 2,
-            "mixed": "half_tpch:base=embedded", "mixed_window_s": 800,
-            "train": 1, "train_jobs": 8, "train_load": 0.6,
+            "load": [0.5, 0.8], "window_s": 150, "streams": 2, "mixed": "half_tpch:base=embedded",
+            "mixed_window_s": 800, "train": 1, "train_jobs": 8, "train_load": 0.6,
         },
     },
 )  # fmt: skip

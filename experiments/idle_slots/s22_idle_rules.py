@@ -40,6 +40,7 @@ LABELS = {
     "clocked_50_at_60": "clocked bursts, 50 executors, 60 %",
     "mixed_10_at_60": "mixed, 10 executors, 60 %",
     "mixed_10_bound_at_60": "mixed, 10 executors, bound, 60 %",
+    "tpch_10_bound_at_60": "TPC-H, 10 executors, bound, 60 %",
     "tpch_50_at_25_s": "TPC-H stream, 50 executors, 25 s",
 }
 # Where tuning begins, beside the rule without slots: long stages wait while no executor becomes free soon.
@@ -84,7 +85,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables ``idle_rules`` (scores on fresh streams), ``idle_changes`` (paired), ``idle_weights`` (what was tuned)."""
     scores, changes, weights = [], [], []
     for key, case in params["workloads"].items():
-        name = LABELS.get(key, key)
+        name = case.get("label", LABELS.get(key, key))
         mode = case.get("mode", "simplified")
         settings = Settings.of_mode(mode, executors=case["executors"], job_bound=case.get("job_bound", False))
         base = BASE if mode == "simplified" else CAPPED
