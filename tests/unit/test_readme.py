@@ -64,7 +64,7 @@ ROWS = {
     "FIFO": "fifo", "SJF-CP": "sjf_cp", "naive weighted fair": "naive_weighted_fair", "fair": "fair",
     "tuned weighted fair": "weighted_fair", "capped shortest remaining work": "capped_srw",
     "Decima (`tpch-batch-random`, `tpch-stream-random-long`; sampled)": "decima",
-    "Decima, warm start (`tpch-batch`, `tpch-stream`)": "decima_warm",
+    "Decima, warm start (`tpch-batch`, `tpch-stream-entry-warm`)": "decima_warm",
     "Decima, residual (`tpch-stream-busy`)": "decima_residual",
 }  # fmt: skip
 

@@ -54,6 +54,7 @@ APPEARANCES = {
     "trained_14": Appearance("trained at 14 s", ink.BLACK, (0, (5, 1)), "s"),
     "trained_long": Appearance("Decima, longer training", ink.BLACK, (0, (9, 1.5, 1, 1.5)), "v"),
     "trained_entry": Appearance("the same, entry costs seen", ink.TEAL, (0, (2, 1)), "s"),
+    "trained_warm": Appearance("warm start, entry costs seen", ink.GREY, (0, (7, 2, 2, 2)), "o"),
     "trained_23": Appearance("trained at 23 s", ink.BROWN, ink.LONG, "o"),
     "trained_25": Appearance("trained at 25 s", ink.PINK, ink.LONG, "^"),
     "trained_mixed": Appearance("trained at 13 to 23 s", ink.SKY, "-", "P"),
