@@ -60,11 +60,6 @@ def learned_words(run: Run, rows: Iterable[str], use: str, *others: str) -> str:
     return "; ".join([f"policy {run.policies[use]}, {mode}", *words])
 
 
-def heuristics(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows that are not Decima's."""
-    return scores[~scores["scheduler"].str.startswith("decima")]
-
-
 def untuned(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Scores of schedulers that were not tuned, weighted fair under a name that says so."""
     return scores.replace({"scheduler": {"weighted_fair": "weighted_fair_default"}})

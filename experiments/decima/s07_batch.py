@@ -11,7 +11,7 @@ from decima.systems.spark.alpha import alpha_sweep
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
-from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, heuristics, learned_words
+from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, learned_words
 from experiments.comparisons import (
     BASELINES,
     changes_over_trainings,
@@ -99,7 +99,7 @@ def batch_changes(tables: Tables, run: Run) -> Figure:
 
 def batch_heuristics(tables: Tables, run: Run) -> Figure:
     """Figure 9a without Decima, and with the heuristics that it leaves out."""
-    table = heuristics(tables["batch"])
+    table = tables["batch"].query("not scheduler.str.startswith('decima')")
     caption = f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}."
     figure = plotting.curves.cdf(table).figure
     return plotting.style.entitle(figure, "Heuristics on batched arrivals", caption, run.workload)

@@ -23,7 +23,7 @@ from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``latency`` (decisions of one stream) and ``latency_jobs`` (first decisions of batches by size)."""
-    policy = learned_policy(context, "warm_stream")
+    policy = learned_policy(context, "stream")
     settings = context.settings()
     stream = source.streams([0], params["stream_jobs"], params["interarrival_s"])[0]
     batches = dict(zip(params["jobs"], (source.batches([0], jobs)[0] for jobs in params["jobs"]), strict=True))
@@ -83,7 +83,7 @@ def fig15b_latency(tables: Tables, run: Run) -> plotting.style.Figure:
     per_size = int(by_jobs.groupby("jobs").size().max())
     caption = (
         f"1 thread. Left: {count(len(decisions), 'decision')} of 1 stream; right: up to {per_size} decisions of 1 "
-        f"batch per size; policy {run.policies['warm_stream']}, {run.cluster}."
+        f"batch per size; policy {run.policies['stream']}, {run.cluster}."
     )
     return plotting.style.entitle(figure, "Figure 15b: time per decision", caption, run.workload)
 
@@ -93,7 +93,7 @@ EXPERIMENT = Experiment(
     "§7.4, Figure 15b",
     compute,
     figures=(fig15b_latency,),
-    inputs=(Profiles(), StoredPolicy("warm_stream")),
+    inputs=(Profiles(), StoredPolicy("stream")),
     may_differ={"latency": ("latency_ms",), "latency_jobs": ("latency_ms",)},
     tiny={"stream_jobs": 5, "interarrival_s": 25, "jobs": [1, 3], "decisions": 5},
 )

@@ -10,13 +10,14 @@ import pandas
 from decima import plotting
 from decima.evaluation.run import simulate
 from decima.systems.spark.alpha import alpha_sweep
+from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
-from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, heuristics, learned_words
+from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, learned_words
 from experiments.comparisons import BASELINES, learned_schedulers, paired_changes, score_table
 from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
-from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
+from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -31,10 +32,11 @@ EXECUTED = ("weighted_fair", "decima")
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``stream``, ``stream_changes``, ``alpha_stream``; of the first stream ``stream_jobs``, ``stream_series``.
 
-    ``stream_executed`` holds the executor time that jobs of the first stream took, for the schedulers in ``EXECUTED``.
+    ``stream_executed`` holds the executor time that jobs of the first stream took, for the schedulers in ``EXECUTED``,
+    ``stream_trainings`` what Figure 10 shows of all trainings.
     """
     seeds = list(range(params["streams"]))
-    scores, changes, curves, jobs, series, executed = [], [], [], [], [], []
+    scores, changes, curves, jobs, series, executed, trainings = [], [], [], [], [], [], []
     for gap_s in params["interarrival_s"]:
         arrivals = f"stream-{gap_s}s"
         learned = learned_schedulers(context, *LEARNED)
@@ -63,6 +65,11 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             series.append(active_jobs(result, params["series_step_s"]).assign(**columns))
             if name in EXECUTED:
                 executed.append(executed_work(result).assign(**columns))
+        runs: dict[str, Result] = {}
+        for name in ("weighted_fair", *params["trainings"]):
+            scheduler = schedulers.get(name) or load_policy(name)
+            runs[name] = simulate(workloads[0], scheduler, context.executors, seeds[0], log=True)
+        trainings.append(in_numbers(runs, params["series_step_s"]).assign(**gap))
     return {
         "stream": pandas.concat(scores),
         "stream_changes": pandas.concat(changes),
@@ -70,6 +77,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "stream_jobs": pandas.concat(jobs),
         "stream_series": pandas.concat(series),
         "stream_executed": pandas.concat(executed),
+        "stream_trainings": pandas.concat(trainings),
     }
 
 
@@ -88,6 +96,26 @@ def executed_work(result: Result) -> pandas.DataFrame:
     running_s = (result.completion_ms - first_ms) / 1000.0
     executors = np.divide(executed_s, running_s, out=np.zeros(number), where=running_s > 0.0)
     return pandas.DataFrame({"job": np.arange(number), "executed_s": executed_s, "executors": executors})
+
+
+def in_numbers(runs: dict[str, Result], step_s: float) -> pandas.DataFrame:
+    """Figure 10 in numbers, a row per scheduler and logged run of one stream.
+
+    Returns:
+        busy_jobs, other_jobs: in the system in the tenth of the time in which ``weighted_fair`` has most, and else;
+        small_jct_s, small_executors of the smallest fifth of the jobs by work; executed_h, executor hours of all tasks.
+    """
+    active = pandas.DataFrame({name: active_jobs(run, step_s)["active_jobs"] for name, run in runs.items()})
+    busy = active["weighted_fair"] >= active["weighted_fair"].quantile(0.9)
+    rows = []
+    for name, run in runs.items():
+        jobs = executed_work(run).assign(**run.jobs[["work_s", "jct_s"]])
+        small = jobs[jobs["work_s"] <= jobs["work_s"].quantile(0.2)]
+        means = [active.loc[busy, name].mean(), active.loc[~busy, name].mean()]
+        means += [small["jct_s"].mean(), small["executors"].mean(), jobs["executed_s"].sum() / 3600.0]
+        rows.append((name, *means))
+    columns = ["scheduler", "busy_jobs", "other_jobs", "small_jct_s", "small_executors", "executed_h"]
+    return pandas.DataFrame(rows, columns=columns)
 
 
 def active_jobs(result: Result, step_s: float) -> pandas.DataFrame:
@@ -149,8 +177,8 @@ def fig10_stream(tables: Tables, run: Run) -> Figure:
     executed = tables["stream_executed"]
     gap = executed["interarrival_s"].min()
     names = list(executed["scheduler"].unique())
-    series, jobs, executed = (_busiest(tables[name], gap, names) for name in
-                              ("stream_series", "stream_jobs", "stream_executed"))  # fmt: skip
+    shown = [tables[name] for name in ("stream_series", "stream_jobs", "stream_executed")]
+    series, jobs, executed = (each[(each["interarrival_s"] == gap) & each["scheduler"].isin(names)] for each in shown)
     jobs = jobs.merge(executed[["scheduler", "job", "executed_s", "executors"]], on=["scheduler", "job"])
     figure = plotting.style.new_figure(plotting.style.PAGE, 6.6)
     grid = figure.subplot_mosaic([["a", "a", "a"], ["b", "b", "b"], ["c", "d", "e"]], height_ratios=(1, 1, 1.35))
@@ -172,25 +200,12 @@ def fig10_stream(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 10: a stream in detail", caption, run.workload)
 
 
-def _busiest(table: pandas.DataFrame, gap: float, names: list[str]) -> pandas.DataFrame:
-    return table[(table["interarrival_s"] == gap) & table["scheduler"].isin(names)]
-
-
 def _policies(scores: pandas.DataFrame, run: Run, *uses: str) -> str:
     return learned_words(run, scores["scheduler"], *(uses or LEARNED)).capitalize()
 
 
 def _one_stream(jobs: pandas.DataFrame, run: Run) -> str:
     return f"1 stream of {distinct(jobs, 'job', 'job')}, 1 seed, {run.cluster}."
-
-
-def stream_heuristics(tables: Tables, run: Run) -> Figure:
-    """Heuristics on streams."""
-    table = heuristics(tables["stream"])
-    table = table.assign(gap=[f"every {gap:g} s" for gap in table["interarrival_s"]])
-    figure = plotting.bars.scheduler_bars(table, group="gap").figure
-    caption = f"{distinct(table, 'seed', 'stream')} per gap; bars: {INTERVAL}; {run.cluster}."
-    return plotting.style.entitle(figure, "Heuristics on continuous arrivals", caption, run.workload)
 
 
 def alpha_stream(tables: Tables, run: Run) -> Figure:
@@ -204,7 +219,14 @@ EXPERIMENT = Experiment(
     "stream",
     "§7.2, Figures 9b and 10",
     compute,
-    figures=(fig09b_stream, fig09b_mean, stream_changes, fig10_stream, stream_heuristics, alpha_stream),
-    inputs=(Profiles(), TablesOf("tuning"), *(StoredPolicy(use) for use in LEARNED)),
-    tiny={"streams": 2, "jobs": 3, "alpha_streams": 2, "interarrival_s": [25], "series_step_s": 20},
-)
+    figures=(fig09b_stream, fig09b_mean, stream_changes, fig10_stream, alpha_stream),
+    inputs=(
+        Profiles(),
+        TablesOf("tuning"),
+        *(StoredPolicy(use) for use in LEARNED),
+        PoliciesIn("stream", ("trainings",)),
+    ),
+    tiny={
+        "streams": 2, "jobs": 3, "alpha_streams": 2, "interarrival_s": [25], "series_step_s": 20, "trainings": ["tiny"],
+    },
+)  # fmt: skip
