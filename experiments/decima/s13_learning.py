@@ -19,7 +19,7 @@ from decima.plotting.words import count
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.comparisons import ROWS
-from experiments.experiment import Context, Experiment, Files
+from experiments.experiment import Context, Experiment, Files, PoliciesIn
 from experiments.training_files import check_whole_curve, read_training_file, training_folder
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "not
 ENCODINGS = "busy-random"
 # Variant of ``runs.csv``: the recipe with features of what an executor costs that comes, and with an output per limit.
 ENTRY = "entry costs seen"
+SETTINGS = ("batch", "stream", "stream_curve", "warm_batch", "warm_stream", "warm_curve", "residual_stream", "released")
 _TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
 #: Heuristics that are drawn beside curves.
 LEVELS = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
@@ -47,7 +48,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     Only the settings that the run's policies come from. ``learning_encodings`` and ``learning_encoding_references``
     are curves and heuristics of another one: three encodings of the limit.
     """
-    settings = set(context.policies.values())
+    settings = {context.policies[use] for use in SETTINGS}
     runs = _read("runs.csv", RUN_COLUMNS)
     encodings = [_curve(run) for run in runs[runs["setting"] == ENCODINGS].itertuples()]
     runs = runs[runs["setting"].isin(settings)]
@@ -219,6 +220,6 @@ EXPERIMENT = Experiment(
     "§7.4 and appendix C, Figure 15a",
     compute,
     figures=(from_random_weights, alone_ingredients, fig15a_curve, fig15a_encodings, training_curves),
-    inputs=(Files(["models/training"]),),
+    inputs=(Files(["models/training"]), PoliciesIn("policies", SETTINGS)),
     tiny={"budgets_min": [1, 2]},
 )

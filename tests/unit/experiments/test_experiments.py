@@ -45,6 +45,7 @@ TINY = {
         "stream": "tiny",
         "warm_batch": "tiny-warm",
         "warm_stream": "tiny-warm",
+        "warm_curve": "tiny-warm",
         "residual_stream": "tiny-residual",
         "entry_batch": "tiny-entry",
         "entry_stream": "tiny-entry",
