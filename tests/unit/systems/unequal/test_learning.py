@@ -1,10 +1,13 @@
 """Learning to choose nodes: targets of the critic, and short trainings from random weights that learn."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.actor_critic import ActorCritic, ActorCriticConfig
+from decima.learning.export import card
 from decima.learning.recipe import Recipe
 from decima.learning.returns import Episode, RegressionMemory, advantages
 from decima.systems.unequal.policy.architecture import NodeArchitecture
@@ -73,3 +76,13 @@ def test_it_passes_the_rule_of_ranks_from_random_weights(tmp_path):
     run = NodeRun(TASK, Recipe.named("fast", "lachesis-batch", **changes), NodeArchitecture.named("paper"), 0)
     trained = run.trainer(tmp_path, workers=1, tensorboard=False).train()
     assert trained.score < trained.references["high_rank_up_deft"]
+
+
+@pytest.mark.parametrize("losses", [{}, {"critic_loss": 0.25}])
+def test_a_card_keeps_the_loss_of_a_critic(losses):
+    run = NodeRun(TASK, Recipe.named("paper", "lachesis-batch"), NodeArchitecture.named("paper"), 0)
+    row = {"iteration": 19, "phase": "actor_critic", "wall_s": 2.0, "cpu_s": 1.0, "val_greedy": 1.5} | losses
+    trained = SimpleNamespace(curve=[row], mode="greedy", score=1.5, references={}, iterations=20, iteration=20)
+    curve = card(run, trained)["curve"]
+    assert curve["val_greedy"] == [1.5]
+    assert curve.get("critic_loss") == ([0.25] if losses else None)
