@@ -12,8 +12,8 @@ from experiments.comparisons import changes_by_load, changes_over_trainings, pai
 from experiments.decima import s05_variance as variance
 from experiments.decima import s13_learning as learning
 from experiments.decima.s07_latency import event_intervals
-from experiments.decima.s07_stream import executed_work
-from experiments.decima.s17_appendix_g import load_series, profile
+from experiments.decima.s07_stream import executed_work, in_numbers
+from experiments.decima.s17_appendix_g import busy_times, load_series, profile
 from tests.toy_jobs import one_stage, workload
 
 # ---- comparisons ----------------------------------------------------------------------------------------------------
@@ -61,6 +61,21 @@ def test_executed_work_counts_every_task_and_the_executors_that_ran_it():
     assert table["executors"].to_list() == pytest.approx([2.0, 1.0])
 
 
+def test_a_stream_in_numbers_has_busy_times_and_the_smallest_jobs():
+    jobs = workload(one_stage(4, 2.0), one_stage(1, 3.0, at_s=1.0))
+    result = decima.simulate(jobs, "fifo", 2, log=True, warmup_delay_ms=0.0, moving_delay_ms=0.0)
+    (row,) = in_numbers({"weighted_fair": result}, 1.0).to_dict("records")
+    # From 1 to 3 s both jobs are there, at 0 and from 4 to 6 s one, at 7 s none. The small one waits for 3 s.
+    assert row == {
+        "scheduler": "weighted_fair",
+        "busy_jobs": 2.0,
+        "other_jobs": pytest.approx(0.8),
+        "small_jct_s": 6.0,
+        "small_executors": 1.0,
+        "executed_h": pytest.approx(11.0 / 3600.0),
+    }
+
+
 FOUR_CLASSES = ((0.25, 1), (0.5, 1), (0.75, 1), (1.0, 1))
 
 
@@ -75,6 +90,19 @@ def test_series_divides_the_busy_executors_by_the_jobs_in_the_system():
     table = load_series(result, 1.0).set_index("time_s")
     assert table["active_jobs"].to_list() == [1, 1, 0, 0, 0, 2, 2, 2, 0]
     assert table["executors_per_job"].to_list() == [4.0, 4.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0]
+
+
+def test_busy_times_are_those_of_graphene_and_who_has_ended_has_no_jobs():
+    def run(scheduler, training, jobs):
+        about = {"workload": "TPC-H", "scheduler": scheduler, "training": training}
+        executors = [10.0 * count for count in jobs]
+        columns = {"time_s": np.arange(len(jobs)), "active_jobs": jobs, "executors_per_job": executors}
+        return pandas.DataFrame(columns).assign(**about)
+
+    runs = [run("graphene", 1, [1, 2, 3, 4, 5]), run("decima", 1, [1, 1, 1, 1, 2]), run("decima", 2, [3, 3, 3, 3])]
+    table = busy_times(pandas.concat(runs)).set_index(["scheduler", "training"])
+    assert table["active_jobs"].to_dict() == {("graphene", 1): 5.0, ("decima", 1): 2.0, ("decima", 2): 0.0}
+    assert table["executors_per_job"].to_dict() == {("graphene", 1): 50.0, ("decima", 1): 20.0, ("decima", 2): 0.0}
 
 
 def test_profile_counts_executors_of_a_class_from_the_first_task_to_the_end():
