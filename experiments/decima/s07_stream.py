@@ -58,6 +58,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             progress=context.bar("alpha"),
         )
         curves.append(sweep.table.assign(**gap))
+        logged = {}
         for name, scheduler in schedulers.items():
             result = simulate(workloads[0], scheduler, context.executors, seeds[0], log=name in EXECUTED)
             columns = {"scheduler": name, "seed": seeds[0]} | gap
@@ -65,10 +66,11 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             series.append(active_jobs(result, params["series_step_s"]).assign(**columns))
             if name in EXECUTED:
                 executed.append(executed_work(result).assign(**columns))
-        runs: dict[str, Result] = {}
-        for name in ("weighted_fair", *params["trainings"]):
-            scheduler = schedulers.get(name) or load_policy(name)
-            runs[name] = simulate(workloads[0], scheduler, context.executors, seeds[0], log=True)
+                logged[context.policies["stream"] if name == "decima" else name] = result
+        runs = {
+            name: logged.get(name) or simulate(workloads[0], load_policy(name), context.executors, seeds[0], log=True)
+            for name in ("weighted_fair", *params["trainings"])
+        }
         trainings.append(in_numbers(runs, params["series_step_s"]).assign(**gap))
     return {
         "stream": pandas.concat(scores),
