@@ -114,8 +114,7 @@ def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session
     stages = message.stages
     if not stages:
         raise invalid(f"{where} has no stages; expected at least one")
-    if len(stages) > limits.job_stages:
-        raise exhausted(f"{where} has {len(stages)} stages; the service takes {limits.job_stages} (job_stages)")
+    limits.check("job_stages", len(stages), f"{where} has {len(stages)} stages")
     index: dict[int, int] = {}
     tasks, stated, num_parents, parents = [], [], [], []
     for position, stage in enumerate(stages):

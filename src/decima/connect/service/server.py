@@ -22,7 +22,7 @@ from grpc_reflection.v1alpha import reflection
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.coordinator import Driver
-from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
+from decima.connect.service.errors import RefusalError, invalid, unknown_session
 from decima.connect.service.logs import event
 from decima.connect.service.metrics import ServiceMetrics
 from decima.connect.service.node_session import NodeSession
@@ -227,10 +227,8 @@ class Service:
         self._pending_bytes += len(data)
         try:
             self._admit(context)
-            most = self.sessions.limits.pending_bytes
-            if self._pending_bytes > most:
-                pending = self._pending_bytes
-                raise exhausted(f"calls under way have {pending} bytes; the service takes {most} (pending_bytes)")
+            pending = self._pending_bytes
+            self.sessions.limits.check("pending_bytes", pending, f"calls under way have {pending} bytes")
             reply = (await answer(data)).SerializeToString()
         except RefusalError as error:
             self._refused(name, error, context)

@@ -13,12 +13,12 @@ import numpy as np
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.counters import put_states
 from decima.connect.service.durations import Measured, ProfileBook
-from decima.connect.service.errors import RefusalError, exhausted, invalid, out_of_step
+from decima.connect.service.errors import RefusalError, invalid, out_of_step
 from decima.connect.service.graphs import JobGraph, read_graph
 from decima.connect.service.job_memory import size_of
 from decima.connect.service.limits import Limits
 from decima.connect.service.mirror import Choice, Mirror
-from decima.connect.service.steps import Steps
+from decima.connect.service.steps import Steps, elsewhere
 from decima.connect.service.wire import VERSION, checked_number
 from decima.core.checks import LARGEST_MS
 from decima.core.errors import ConfigError, DecimaError
@@ -34,23 +34,23 @@ def check_client(request: protocol.OpenRequest, limits: Limits) -> None:
     """Check who opens a session.
 
     Raises:
-        RefusalError: It speaks another version, or a text is too long.
+        RefusalError: It speaks another version, a text is too long, or the number of executors is out of range.
     """
     if request.version != VERSION:
         raise invalid(f"protocol version is {request.version}; this service speaks {VERSION}")
     for name in ("client", "mode", "scheduler", "shared_cluster"):
         if len(getattr(request, name)) > limits.text:
             raise invalid(f"{name} is longer than {limits.text} characters")
+    if not 1 <= request.executors <= limits.executors:
+        raise invalid(f"executors is {request.executors}; expected 1 to {limits.executors}")
 
 
-def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
+def cluster_settings(request: protocol.OpenRequest) -> Settings:
     """Settings of the cluster that a client describes.
 
     Raises:
         RefusalError: A number is out of range.
     """
-    if not 1 <= request.executors <= limits.executors:
-        raise invalid(f"executors is {request.executors}; expected 1 to {limits.executors}")
     checked_number("session", "interarrival_ms", request.interarrival_ms)
     if request.delays and request.shared_cluster:
         raise invalid("delays is set, but a driver of a shared cluster delays no stages")
@@ -123,13 +123,12 @@ class JobTable:
         Raises:
             RefusalError: There are too many jobs, stages or edges.
         """
-        there, limits = self.mirror.size, self._limits
+        there = self.mirror.size
         more = size_of(graphs.values())
         less = size_of([self.mirror.slots[key].graph for key in graphs if key in self.mirror.slots])
         for name in ("jobs", "stages", "edges"):
-            total, most = getattr(there, name) + getattr(more, name) - getattr(less, name), getattr(limits, name)
-            if total > most:
-                raise exhausted(f"the report makes it {total} {name}; the service takes {most} ({name})")
+            total = getattr(there, name) + getattr(more, name) - getattr(less, name)
+            self._limits.check(name, total, f"the report makes it {total} {name}")
         self.mirror.account.hold("total_stages", there.stages + more.stages - less.stages)
 
     def put_report(self, prefix: Hashable, request: protocol.DecideRequest) -> Steps[list[tuple]]:
@@ -146,8 +145,8 @@ class JobTable:
                 unknown.
         """
         for name in ("jobs", "states", "gone"):
-            if (count := len(getattr(request, name))) > self._limits.jobs:
-                raise exhausted(f"a report has {count} {name}; the service takes {self._limits.jobs} (jobs)")
+            count = len(getattr(request, name))
+            self._limits.check("jobs", count, f"a report has {count} {name}")
         slots = self.mirror.slots
         gone = request.gone
         if request.full:
@@ -323,10 +322,7 @@ def timed_choice(
         return choice, 1e6 * (time.perf_counter() - begin)
 
     try:
-        if mirror.num_stages < QUICK_STAGES:
-            return decide()
-        done = yield decide
-        return done.result()
+        return (yield from elsewhere(decide, mirror.num_stages >= QUICK_STAGES))
     except DecimaError as error:
         raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
 

@@ -51,8 +51,6 @@ class Offering:
                 self._shared[name] = scheduler
             _warm_up(scheduler)
         self._node_rules = {name: NodeRule(each) for name, each in (node_schedulers or {}).items()}
-        for rule in self._node_rules.values():
-            rule.warm_up()
 
     @property
     def names(self) -> list[str]:
@@ -140,10 +138,10 @@ class Sessions:
         """
         check_client(request, self.limits)
         unequal = request.HasField("unequal")
-        described = (yield from read_cluster(request, self.limits)) if unequal else None
+        described = (yield from read_cluster(request)) if unequal else None
         if len(self._open) >= self.limits.sessions:
             raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
-        settings = None if unequal else cluster_settings(request, self.limits)
+        settings = None if unequal else cluster_settings(request)
         key = secrets.token_urlsafe(12)
         reply = protocol.OpenReply(session=key, version=request.version)
         account = self.budget.account()

@@ -48,6 +48,14 @@ def outcome(work: Callable[[], Any]) -> Future:
     return future
 
 
+def elsewhere(work: Callable[[], Result], long: bool) -> Steps[Result]:
+    """Do something, in another thread if it takes long; returns its result."""
+    if not long:
+        return work()
+    done = yield work
+    return done.result()
+
+
 class Pace:
     """Runner of steps on one event loop: quick ones at once, others in slices."""
 
