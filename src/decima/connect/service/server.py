@@ -34,7 +34,7 @@ from decima.connect.service.wire import NAME, PART_BYTES, AnyMessage, parse
 from decima.core.errors import DecimaError, ServiceError
 
 if TYPE_CHECKING:
-    from decima.connect.service.plan import Plan
+    from decima.connect.service.processes import Plan
 
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
