@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
@@ -203,21 +204,12 @@ class Service:
         """Make handlers of bytes; unparsable input is the caller's error, not a server failure."""
         calls = {"Open": self._open, "Decide": self._decide, "Assign": self._assign, "Close": self._close}
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._call(name, answer)) for name, answer in calls.items()
+            name: grpc.unary_unary_rpc_method_handler(partial(self._answer, name, answer))
+            for name, answer in calls.items()
         }
         handlers["Decisions"] = grpc.stream_stream_rpc_method_handler(self._decisions)
         handlers["Watch"] = grpc.unary_stream_rpc_method_handler(self._watch)
         return grpc.method_handlers_generic_handler(NAME, handlers)
-
-    def _call(
-        self, name: str, answer: Callable[[bytes], Awaitable[Message]]
-    ) -> Callable[[bytes, grpc.aio.ServicerContext], Awaitable[bytes]]:
-        """Make a handler of a method."""
-
-        async def handle(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
-            return await self._answer(name, answer, data, context)
-
-        return handle
 
     async def _answer(
         self, name: str, answer: Callable[[bytes], Awaitable[Message]], data: bytes, context: grpc.aio.ServicerContext
