@@ -22,13 +22,6 @@ _SHOWN = 10  # stages of a cycle that an error names
 class JobGraph:
     """Job as a client described it: everything but its state.
 
-    Args:
-        message: The description.
-        stage_ids: Ids of its stages.
-        dag: Its stages and edges.
-        durations: Nominal durations.
-        known_work_ms: Total work after its profile, 0 if it has none.
-
     Attributes:
         label: The client's id of the job, for error messages.
         stage_ids: The client's stage ids in its order, which is that of the stages in the mirror.

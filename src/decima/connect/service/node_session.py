@@ -107,13 +107,6 @@ class _NodeJob:
 class NodeSession:
     """Session of a client whose executors differ in speed.
 
-    Args:
-        request: How it was opened.
-        cluster: What it describes, of :func:`read_cluster`.
-        offered: Who decides.
-        limits: Largest sizes.
-        account: What the session takes.
-
     Attributes:
         turn: Held by whoever changes the session, in steps.
 

@@ -215,12 +215,6 @@ class CallOrder:
 class Session:
     """Session of a client with a private cluster.
 
-    Args:
-        client: Name of the client, for logs.
-        mirror: Its cluster.
-        book: Profiles for durations.
-        limits: Largest sizes.
-
     Attributes:
         turn: Held by whoever changes the session, in steps.
     """
