@@ -11,17 +11,14 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
-import numpy as np
-
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.durations import ProfileBook
 from decima.connect.service.job_memory import Slot
-from decima.connect.service.limits import Account, Limits
+from decima.connect.service.limits import Limits
 from decima.connect.service.mirror import Choice, Mirror
 from decima.connect.service.session import CallOrder, JobTable, check_report, put_choice, timed_choice
 from decima.connect.service.steps import Steps, finish
 from decima.systems.spark.decision import DEFAULTS
-from decima.systems.spark.schedulers.interface import Scheduler
 from decima.systems.spark.settings import Settings
 
 
@@ -31,34 +28,16 @@ class SharedCluster:
     The targets of all drivers together never exceed the executors of the cluster; what they leave belongs to nobody.
 
     Args:
-        scheduler: What decides.
-        settings: The cluster.
-        rng: The scheduler's source of chance.
-        hint_ms: Mean interarrival time that a learned policy is told.
+        mirror: Its jobs, and the scheduler that decides about them.
+        settings: How it was described.
         book: Profiles for durations.
         limits: Largest sizes.
-        account: What it takes of the service's budget.
-
-    Raises:
-        ConfigError: The scheduler does not work on such a cluster.
-        RefusalError: The budget is exhausted.
     """
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        settings: Settings,
-        rng: np.random.Generator,
-        hint_ms: float,
-        book: ProfileBook,
-        limits: Limits,
-        account: Account,
-    ) -> None:
-        self.settings = settings
-        self.limits = limits
-        self.mirror = Mirror(scheduler, settings, rng, hint_ms, account)
-        finish(self.mirror.set_executors(settings.executors))
-        self.jobs = JobTable(self.mirror, book, limits)
+    def __init__(self, mirror: Mirror, settings: Settings, book: ProfileBook, limits: Limits) -> None:
+        self.mirror, self.settings, self.limits = mirror, settings, limits
+        finish(mirror.set_executors(settings.executors))
+        self.jobs = JobTable(mirror, book, limits)
         self.drivers: dict[str, Driver] = {}
         self.turn = asyncio.Lock()
 

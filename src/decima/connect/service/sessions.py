@@ -138,46 +138,39 @@ class Sessions:
         """
         check_client(request, self.limits)
         unequal = request.HasField("unequal")
-        described = (yield from read_cluster(request)) if unequal else None
+        described = (yield from read_cluster(request)) if unequal else cluster_settings(request)
         if len(self._open) >= self.limits.sessions:
             raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
-        settings = None if unequal else cluster_settings(request)
         key = secrets.token_urlsafe(12)
         reply = protocol.OpenReply(session=key, version=request.version)
         account = self.budget.account()
         try:
-            first_lease_s = min(self.limits.first_lease_s, self.limits.lease_s)
+            lease_s = min(self.limits.first_lease_s, self.limits.lease_s)
             if unequal:
                 reply.scheduler, rule = self.offering.node_rule(request.scheduler)
-                entry = Entry(
-                    NodeSession(request, described, rule, self.limits, account), reply.scheduler, first_lease_s
-                )
+                session = NodeSession(request, described, rule, self.limits, account)
             elif request.shared_cluster:
-                reply.scheduler, driver = self._join(key, request, settings, account)
-                reply.command.CopyFrom(driver.command())
-                entry = Entry(driver, reply.scheduler, self.limits.driver_lease_s)
+                reply.scheduler, session = self._join(key, request, described, account)
+                reply.command.CopyFrom(session.command())
+                lease_s = self.limits.driver_lease_s
             else:
-                reply.scheduler, scheduler = self.offering.scheduler(request.scheduler)
-                mirror = Mirror(
-                    scheduler,
-                    settings,
-                    chance(request),
-                    request.interarrival_ms,
-                    account,
-                    delays=request.delays,
-                    running=request.running,
-                )
+                reply.scheduler, mirror = self._mirror(request, described, account)
                 session = Session(request.client, mirror, self.book, self.limits)
-                entry = Entry(session, reply.scheduler, first_lease_s)
         except ConfigError as error:
             account.close()
             raise invalid(str(error)) from error
         except RefusalError:
             account.close()
             raise
-        self._open[key] = entry
-        reply.lease_ms = int(1000 * entry.lease_s)
+        self._open[key] = Entry(session, reply.scheduler, lease_s)
+        reply.lease_ms = int(1000 * lease_s)
         return reply
+
+    def _mirror(self, request: protocol.OpenRequest, settings: Settings, account: Account) -> tuple[str, Mirror]:
+        """Name of the scheduler for a client, and a mirror of its cluster with that scheduler."""
+        name, scheduler = self.offering.scheduler(request.scheduler)
+        known = {"delays": request.delays, "running": request.running}
+        return name, Mirror(scheduler, settings, chance(request), request.interarrival_ms, account, **known)
 
     def _join(
         self, key: str, request: protocol.OpenRequest, settings: Settings, account: Account
@@ -193,9 +186,8 @@ class Sessions:
             if request.scheduler not in ("", scheduler):
                 raise invalid(f"shared cluster {name!r:.60} has scheduler {scheduler}, got {request.scheduler!r:.60}")
         else:
-            scheduler, scheduling = self.offering.scheduler(request.scheduler)
-            hint_ms = request.interarrival_ms
-            cluster = SharedCluster(scheduling, settings, chance(request), hint_ms, self.book, self.limits, account)
+            scheduler, mirror = self._mirror(request, settings, account)
+            cluster = SharedCluster(mirror, settings, self.book, self.limits)
             self._clusters[name] = scheduler, cluster
         return scheduler, Driver(key, request.client, cluster, lambda: self._clusters.pop(name))
 
