@@ -165,7 +165,10 @@ class Driver:
         self._forget_assigned()
         wrong = None
         try:
-            news = yield from self._report(request)
+            before = self._choosable()
+            yield from jobs.put_report(self.key, request)
+            # Whether there may be something new to decide for executors elsewhere.
+            news = request.full or bool(request.gone) or bool(self._choosable() - before)
         except Exception as error:  # raised below
             wrong = error
             for slot in [slot for key, slot in cluster.mirror.slots.items() if key[0] == self.key]:
@@ -185,12 +188,6 @@ class Driver:
         self._calls.done()
         reply.command.CopyFrom(self.command())
         return reply
-
-    def _report(self, request: protocol.DecideRequest) -> Steps[bool]:
-        """Take a report; True if there may be something new to decide for executors elsewhere."""
-        before = self._choosable()
-        yield from self._cluster.jobs.put_report(self.key, request)
-        return request.full or bool(request.gone) or bool(self._choosable() - before)
 
     def _choosable(self) -> set[tuple[tuple, int]]:
         """Keys of the stages that the driver calls schedulable."""
@@ -230,8 +227,7 @@ class Driver:
             if self.num_jobs == 0:
                 self._shrink(offered)
                 return True
-            else:
-                self._idle = True
+            self._idle = True
         elif choice.key[0] == self.key:
             self._assign(reply, choice)
         else:

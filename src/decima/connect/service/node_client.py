@@ -168,7 +168,6 @@ class _Platform:
         return all(self.first_finish.get(node, np.inf) <= self.now_s for node in nodes)
 
     def _describe(self, message: protocol.NodeJob, number: int) -> None:
-        """Put a job's nodes into a message."""
         instance, job = self.instance, self.instance.jobs[number]
         message.name, message.arrival_s = job.name, job.arrival_s
         first, costs = int(instance.first_node[number]), instance.cluster.costs

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -126,7 +127,7 @@ class NodeSession:
         self._cluster, self._has_speeds = cluster, bool(request.unequal.speeds)
         self._calls = CallOrder()
         self._jobs: dict[str, _NodeJob] = {}
-        self._placed: dict[str, int] = {}  # number of nodes with a copy by job, in the last call
+        self._placed: Counter[str] = Counter()  # number of nodes with a copy by job, in the last call
         self._rule: ListRule | None = None
         self._order: list[_NodeJob] = []  # jobs of the rule's instance
         self._hold({})
@@ -139,7 +140,7 @@ class NodeSession:
     def overview(self, most: int) -> list[dict]:
         """So many of the jobs, for people."""
         sizes = [(key, len(each.index)) for key, each in list(self._jobs.items())[:most]]
-        return [{"job": key, "stages": size, "waiting": size - self._placed.get(key, 0)} for key, size in sizes]
+        return [{"job": key, "stages": size, "waiting": size - self._placed[key]} for key, size in sizes]
 
     def assign(self, request: protocol.AssignRequest) -> Steps[protocol.Assignments]:
         """Take a report and decide about nodes.
@@ -275,18 +276,14 @@ class NodeSession:
         except DecimaError as error:
             raise invalid(str(error)) from error
         reply.decide_us = 1e6 * (time.perf_counter() - begin)
-        ids, job_of_node = [list(each.index) for each in order], self._rule.planner.instance.job_of_node
+        names = [(each.job.name, node) for each in order for node in each.index]
         for copy in answer:
-            position = int(job_of_node[copy.node])
-            job = order[position].job.name
-            node = ids[position][copy.node - first[job]]
+            job, node = names[copy.node]
             times = {"start_s": copy.start_s, "finish_s": copy.finish_s}
             reply.assignments.add(job=job, node=node, executor=copy.executor, **times)
-        placed = np.fromiter({copy[0] for copy in (*copies, *answer)}, np.int64)
-        self._placed = dict(zip(first, np.bincount(job_of_node[placed]).tolist(), strict=False))
+        self._placed = Counter(names[node][0] for node in {copy[0] for copy in (*copies, *answer)})
 
     def _instance(self, order: list[_NodeJob]) -> Instance:
-        """Instance of the jobs in the system."""
         cluster = self._cluster
         if not self._has_speeds:
             costs = np.concatenate([each.times_s for each in order])

@@ -274,7 +274,6 @@ class Service:
             self.metrics.calls.labels("Watch", "OK").inc()
 
     def _refused(self, name: str, error: RefusalError, context: grpc.aio.ServicerContext) -> None:
-        """Count a refusal and log it."""
         self.metrics.calls.labels(name, error.code.name).inc()
         level = logging.WARNING if error.code is grpc.StatusCode.UNAUTHENTICATED else logging.INFO
         if _log.isEnabledFor(level):

@@ -89,11 +89,7 @@ class JobTable:
         self._measured = Measured()
 
     def _put_jobs(self, prefix: Hashable, messages: Sequence[protocol.Job]) -> Steps[list[tuple]]:
-        """Add jobs, or stages to jobs, and return their keys.
-
-        Raises:
-            RefusalError: A graph is wrong, or there are too many of them.
-        """
+        """Add jobs, or stages to jobs, and return their keys."""
         mirror, graphs = self.mirror, {}
         if not messages:
             return []
@@ -118,11 +114,7 @@ class JobTable:
         return list(graphs)
 
     def _require_room(self, graphs: dict[tuple, JobGraph]) -> None:
-        """Check that replacing or adding these graphs of jobs exceeds no limit.
-
-        Raises:
-            RefusalError: There are too many jobs, stages or edges.
-        """
+        """Check that replacing or adding these graphs of jobs exceeds no limit."""
         there = self.mirror.size
         more = size_of(graphs.values())
         less = size_of([self.mirror.slots[key].graph for key in graphs if key in self.mirror.slots])
@@ -271,11 +263,7 @@ class Session:
         return reply
 
     def _offered_stage(self, source: tuple | None, offer: protocol.Offer) -> int | None:
-        """Index inside its job of the offered executors' stage, None if they are free.
-
-        Raises:
-            RefusalError: There is no such stage.
-        """
+        """Index inside its job of the offered executors' stage, None if they are free."""
         if source is None or not offer.HasField("stage"):
             return None
         index = self._jobs.mirror.slots[source].graph.index.get(offer.stage)
