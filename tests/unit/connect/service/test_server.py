@@ -81,6 +81,17 @@ def raw(target, method, data, **options):
         return channel.unary_unary(f"/{NAME}/{method}")(data, timeout=600, **options)
 
 
+def ask(channel, method, request, reply):
+    """The reply to a call."""
+    return reply.FromString(channel.unary_unary(f"/{NAME}/{method}")(request.SerializeToString(), timeout=600))
+
+
+def watching(channel, session):
+    """The commands of a driver's stream."""
+    request = protocol.WatchRequest(session=session).SerializeToString()
+    return map(protocol.Command.FromString, channel.unary_stream(f"/{NAME}/Watch")(request, timeout=600))
+
+
 def health(target):
     with grpc.insecure_channel(target) as channel:
         request = health_pb2.HealthCheckRequest(service=NAME)
@@ -289,25 +300,16 @@ def test_commands_are_streamed_to_drivers():
     """The stream is the driver's life: when it breaks, its executors go to others."""
     with running(sessions_of("fifo")) as service:
         channels = [grpc.insecure_channel(service.target, [("n", n)]) for n in range(2)]
-        sessions = []
-        for channel in channels:
-            client = channel.unary_unary(f"/{NAME}/Open")
-            request = open_request(shared_cluster="c").SerializeToString()
-            sessions.append(protocol.OpenReply.FromString(client(request, timeout=600)).session)
-        streams = []
+        opening = open_request(shared_cluster="c")
+        sessions = [ask(channel, "Open", opening, protocol.OpenReply).session for channel in channels]
+        streams = list(map(watching, channels, sessions))
+        assert [next(stream).target for stream in streams] == [0, 0]
+        assert code_of(next, watching(channels[0], sessions[0])) is grpc.StatusCode.INVALID_ARGUMENT
         for channel, session in zip(channels, sessions, strict=True):
-            watch = channel.unary_stream(f"/{NAME}/Watch")
-            streams.append(watch(protocol.WatchRequest(session=session).SerializeToString()))
-            assert protocol.Command.FromString(next(streams[-1])).target == 0
-        again = channels[0].unary_stream(f"/{NAME}/Watch")
-        request = protocol.WatchRequest(session=sessions[0]).SerializeToString()
-        assert code_of(lambda: next(again(request))) is grpc.StatusCode.INVALID_ARGUMENT
-        for channel, session in zip(channels, sessions, strict=True):
-            request = report_without_executors(session).SerializeToString()
-            channel.unary_unary(f"/{NAME}/Decide")(request, timeout=600)
-        assert protocol.Command.FromString(next(streams[0])).target == 4
+            ask(channel, "Decide", report_without_executors(session), protocol.Decision)
+        assert next(streams[0]).target == 4
         channels[0].close()
-        assert protocol.Command.FromString(next(streams[1])).target == 4
+        assert next(streams[1]).target == 4
         assert len(service.sessions) == 1
         channels[1].close()
 
@@ -329,28 +331,15 @@ class Stream:
 
 def asked_once(channel):
     """A stream over which a session of its own has asked."""
-    opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=600)
     stream = Stream(channel)
-    stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
+    stream.ask(report_of(ask(channel, "Open", open_request(), protocol.OpenReply).session, 1))
     return stream
-
-
-@contextlib.contextmanager
-def asking(target, **options):
-    """A stream, and a session to ask about in it."""
-    with ServiceClient(target) as client, grpc.insecure_channel(target) as channel:
-        session = client.call("Open", open_request(), protocol.OpenReply).session
-        stream = Stream(channel, **options)
-        try:
-            yield channel, stream, session
-        finally:
-            stream.end()
-            client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)
 
 
 def test_decisions_over_a_stream(service):
     """A refusal ends the stream with its status; the session goes on with a report of everything in another one."""
-    with asking(service.target) as (channel, stream, session):
+    with grpc.insecure_channel(service.target) as channel:
+        session, stream = ask(channel, "Open", open_request(), protocol.OpenReply).session, Stream(channel)
         first = stream.ask(report_of(session, 1))
         assert (first.sequence, first.job, first.executors) == (1, "j", 2)
         assert stream.ask(report_of(session, 2, full=False)).sequence == 2
@@ -360,6 +349,7 @@ def test_decisions_over_a_stream(service):
         again.end()
         assert next(again.call, None) is None
         assert again.call.code() is grpc.StatusCode.OK
+        ask(channel, "Close", protocol.CloseRequest(session=session), protocol.CloseReply)
 
 
 def test_a_stream_that_is_garbage(service):
@@ -398,10 +388,8 @@ def test_a_client_that_is_gone_leaves_no_stream(service):
 
 
 def test_watching_is_for_drivers(service):
-    with ServiceClient(service.target) as client, grpc.insecure_channel(service.target) as channel:
-        session = client.call("Open", open_request(), protocol.OpenReply).session
-        watch = channel.unary_stream(f"/{NAME}/Watch")
-        for key, code in ((session, grpc.StatusCode.INVALID_ARGUMENT), ("nothing", grpc.StatusCode.NOT_FOUND)):
-            request = protocol.WatchRequest(session=key).SerializeToString()
-            assert code_of(lambda request=request: next(watch(request, timeout=600))) is code
-        client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)
+    with grpc.insecure_channel(service.target) as channel:
+        session = ask(channel, "Open", open_request(), protocol.OpenReply).session
+        assert code_of(next, watching(channel, session)) is grpc.StatusCode.INVALID_ARGUMENT
+        assert code_of(next, watching(channel, "nothing")) is grpc.StatusCode.NOT_FOUND
+        ask(channel, "Close", protocol.CloseRequest(session=session), protocol.CloseReply)
