@@ -26,12 +26,6 @@ class SharedCluster:
     """Executors of one cluster and the drivers that share them.
 
     The targets of all drivers together never exceed the executors of the cluster; what they leave belongs to nobody.
-
-    Args:
-        mirror: Its jobs, and the scheduler that decides about them.
-        settings: How it was described.
-        book: Profiles for durations.
-        limits: Largest sizes.
     """
 
     def __init__(self, mirror: Mirror, settings: Settings, book: ProfileBook, limits: Limits) -> None:

@@ -87,12 +87,6 @@ class JobGraph:
 def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session: Measured) -> Steps[JobGraph]:
     """Check a description of a job and return its graph.
 
-    Args:
-        message: The description.
-        book: Profiles for durations.
-        limits: Largest sizes.
-        session: What was measured in the whole session.
-
     Raises:
         RefusalError: The description is wrong, or too large.
     """

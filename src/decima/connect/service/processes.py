@@ -242,9 +242,12 @@ def _show(members: list[_Member], plan: Plan, port: int | None, stack: contextli
             "last": sorted((each for view in views for each in view["last"]), key=lambda each: each["at"])[-50:],
         }
 
-    metrics = lambda: add_up([text.decode() for text in answers("metrics")])  # noqa: E731
-    ready = lambda: all(member.serves and member.process.is_alive() for member in list(members))  # noqa: E731
-    views = Views(metrics, ready, live if plan.address.live else None, plan.security)
+    views = Views(
+        metrics=lambda: add_up([text.decode() for text in answers("metrics")]),
+        ready=lambda: all(member.serves and member.process.is_alive() for member in list(members)),
+        live=live if plan.address.live else None,
+        security=plan.security,
+    )
     http = serve_views(plan.address.host, port, views)
     stack.callback(http.server_close)
     stack.callback(http.shutdown)

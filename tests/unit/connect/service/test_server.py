@@ -69,6 +69,12 @@ def require_works(target, **options):
         session.close()
 
 
+def ask_in_vain(target, message, **options):
+    """Open and ask, which the service or the connection refuses."""
+    with ServiceClient(target, **options) as client, pytest.raises(ServiceError, match=message):
+        ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
+
+
 def code_of(call, *arguments, **fields):
     with pytest.raises(grpc.RpcError) as caught:
         call(*arguments, **fields)
@@ -113,8 +119,7 @@ def test_health(service):
 def test_metrics(service):
     require_works(service.target)
     assert code_of(raw, service.target, "Decide", b"\xff") is grpc.StatusCode.INVALID_ARGUMENT
-    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=600) as page:
-        lines = page.read().decode().splitlines()
+    lines = page(service.metrics_port, "/metrics")[1].splitlines()
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert float(values['decima_decisions_total{outcome="stage",scheduler="fifo"}']) >= 1
     assert float(values['decima_calls_total{code="INVALID_ARGUMENT",method="Decide"}']) >= 1
@@ -159,9 +164,7 @@ def test_token():
                 code = code_of(raw, service.target, method, request, metadata=metadata)
                 assert code is grpc.StatusCode.UNAUTHENTICATED
         assert len(service.sessions) == 0
-        client = ServiceClient(service.target, token="wrong")
-        with client, pytest.raises(ServiceError, match=r"the token is missing or wrong \(UNAUTHENTICATED\)"):
-            ClientSession(client, open_request()).decide(full_request)
+        ask_in_vain(service.target, r"the token is missing or wrong \(UNAUTHENTICATED\)", token="wrong")
         assert health(service.target) == health_pb2.HealthCheckResponse.SERVING
 
 
@@ -170,9 +173,7 @@ def test_tls(certificate, tmp_path):
     with running(sessions_of("fifo"), security=Security(TOKEN, cert, key)) as service:
         require_works(service.target, token=TOKEN, tls_ca=cert)
         for wrong in ({}, {"tls_ca": make_certificate(tmp_path, "other")[0]}):
-            client = ServiceClient(service.target, token=TOKEN, **wrong)
-            with client, pytest.raises(ServiceError, match="does not answer"):
-                ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
+            ask_in_vain(service.target, "does not answer", token=TOKEN, **wrong)
         require_works(service.target, token=TOKEN, tls_ca=cert)
 
 
@@ -183,9 +184,7 @@ def test_clients_with_a_certificate_of_their_own(certificate, tmp_path):
     with running(sessions_of("fifo"), security=Security(TOKEN, cert, key, client_ca=own[0])) as service:
         require_works(service.target, token=TOKEN, tls_ca=cert, identity=own)
         for wrong in (None, other):
-            client = ServiceClient(service.target, token=TOKEN, tls_ca=cert, identity=wrong)
-            with client, pytest.raises(ServiceError, match="does not answer"):
-                ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
+            ask_in_vain(service.target, "does not answer", token=TOKEN, tls_ca=cert, identity=wrong)
     with pytest.raises(
         ServiceError, match=r"nowhere\.pem has no certificate that signs those of clients: No such file"
     ):
