@@ -6,7 +6,6 @@ holds all that the client knows; the session remembers the graphs of jobs and wh
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ import numpy as np
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.errors import RefusalError, invalid, out_of_step
 from decima.connect.service.limits import Account, Limits
-from decima.connect.service.session import CallOrder
+from decima.connect.service.session import PrivateSession
 from decima.connect.service.steps import Steps, elsewhere
 from decima.connect.service.wire import checked_number
 from decima.core.errors import DecimaError, PolicyError, WorkloadError
@@ -105,27 +104,20 @@ class _NodeJob:
     times_s: np.ndarray | None  # float64 [nodes, executors], where executors have no speeds
 
 
-class NodeSession:
+class NodeSession(PrivateSession):
     """Session of a client whose executors differ in speed.
-
-    Attributes:
-        turn: Held by whoever changes the session, in steps.
 
     Raises:
         RefusalError: There is no room for it.
     """
 
-    watched = False
-
     def __init__(
         self, request: protocol.OpenRequest, cluster: Cluster, offered: NodeRule, limits: Limits, account: Account
     ) -> None:
-        self.client, self.num_executors = request.client, request.executors
-        self.turn = asyncio.Lock()
+        super().__init__(request.client, limits, account)
+        self.num_executors = request.executors
         self._offered, self._seed = offered, request.seed
-        self._limits, self._account = limits, account
         self._cluster, self._has_speeds = cluster, bool(request.unequal.speeds)
-        self._calls = CallOrder()
         self._jobs: dict[str, _NodeJob] = {}
         self._placed: Counter[str] = Counter()  # number of nodes with a copy by job, in the last call
         self._rule: ListRule | None = None
@@ -158,11 +150,6 @@ class NodeSession:
         yield from elsewhere(lambda: self._answer(request, reply), long or effort_us >= _QUICK_US)
         self._calls.done()
         return reply
-
-    def leave(self) -> Steps[None]:
-        """End the session."""
-        self._account.close()
-        yield from ()
 
     # ---- what clients tell ------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from decima.connect.service.durations import Measured, ProfileBook
 from decima.connect.service.errors import RefusalError, invalid, out_of_step
 from decima.connect.service.graphs import JobGraph, read_graph
 from decima.connect.service.job_memory import size_of
-from decima.connect.service.limits import Limits
+from decima.connect.service.limits import Account, Limits
 from decima.connect.service.mirror import Choice, Mirror
 from decima.connect.service.steps import Steps, elsewhere
 from decima.connect.service.wire import VERSION, checked_number
@@ -204,8 +204,8 @@ class CallOrder:
         self._stale = False
 
 
-class Session:
-    """Session of a client with a private cluster.
+class PrivateSession:
+    """Session of a client with a cluster of its own.
 
     Attributes:
         turn: Held by whoever changes the session, in steps.
@@ -213,12 +213,24 @@ class Session:
 
     watched = False
 
-    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
+    def __init__(self, client: str, limits: Limits, account: Account) -> None:
         self.client = client
-        self._limits = limits
         self.turn = asyncio.Lock()
-        self._jobs = JobTable(mirror, book, limits)
+        self._limits, self._account = limits, account
         self._calls = CallOrder()
+
+    def leave(self) -> Steps[None]:
+        """End the session."""
+        self._account.close()
+        yield from ()
+
+
+class Session(PrivateSession):
+    """Session of a client whose executors are alike."""
+
+    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
+        super().__init__(client, limits, mirror.account)
+        self._jobs = JobTable(mirror, book, limits)
 
     @property
     def num_jobs(self) -> int:
@@ -270,11 +282,6 @@ class Session:
         if index is None:
             raise invalid(f"job {offer.job!r:.60}, stage {offer.stage} of the offer: there is no such stage")
         return index
-
-    def leave(self) -> Steps[None]:
-        """End the session."""
-        self._jobs.mirror.account.close()
-        yield from ()
 
 
 def check_report(request: protocol.DecideRequest, limits: Limits) -> None:

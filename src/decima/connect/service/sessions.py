@@ -16,7 +16,7 @@ from decima.connect.service.errors import RefusalError, exhausted, invalid, unkn
 from decima.connect.service.limits import Account, Budget, Limits
 from decima.connect.service.mirror import Mirror, knows_the_gap
 from decima.connect.service.node_session import NodeRule, NodeSession, read_cluster
-from decima.connect.service.session import Session, chance, check_client, cluster_settings
+from decima.connect.service.session import PrivateSession, Session, chance, check_client, cluster_settings
 from decima.connect.service.steps import Steps, finish
 from decima.core.errors import ConfigError
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
@@ -98,7 +98,7 @@ def _warm_up(scheduler: Scheduler) -> None:
 class Entry:
     """Open session with its scheduler's name, permitted idle time, last use and calls under way."""
 
-    session: Session | Driver | NodeSession
+    session: PrivateSession | Driver
     scheduler: str
     lease_s: float
     decided: bool = False  # a stage or a node was named in it
@@ -218,10 +218,10 @@ class Sessions:
     def decided(self, entry: Entry) -> None:
         """Record that a stage or node was named: the client does more than open sessions."""
         entry.decided = True
-        if isinstance(entry.session, (Session, NodeSession)):
+        if isinstance(entry.session, PrivateSession):
             entry.lease_s = self.limits.lease_s
 
-    def remove(self, key: str) -> Session | Driver | NodeSession | None:
+    def remove(self, key: str) -> PrivateSession | Driver | None:
         """Remove a session, which the caller has to leave; None for an unknown id."""
         entry = self._open.pop(key, None)
         return None if entry is None else entry.session
@@ -235,7 +235,7 @@ class Sessions:
         now = time.monotonic()
         half_full = self.budget.half_full or 2 * len(self._open) >= self.limits.sessions
         for entry in self._open.values():
-            if not entry.decided and isinstance(entry.session, (Session, NodeSession)):
+            if not entry.decided and isinstance(entry.session, PrivateSession):
                 entry.lease_s = (
                     min(self.limits.first_lease_s, self.limits.lease_s) if half_full else self.limits.lease_s
                 )
