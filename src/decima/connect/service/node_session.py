@@ -76,7 +76,7 @@ def _array(values: Sequence[float]) -> np.ndarray:
 
 
 class NodeRule:
-    """Scheduler that takes node after node; it has decided once, so that no client waits for compilation.
+    """Scheduler that takes node after node; it has decided once, so it is compiled.
 
     Attributes:
         scheduler: The scheduler.

@@ -205,7 +205,7 @@ class CallOrder:
 
 
 class PrivateSession:
-    """Session of a client with a cluster of its own.
+    """Session of a client with a private cluster.
 
     Attributes:
         turn: Held by whoever changes the session, in steps.

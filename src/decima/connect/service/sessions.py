@@ -167,7 +167,7 @@ class Sessions:
         return reply
 
     def _mirror(self, request: protocol.OpenRequest, settings: Settings, account: Account) -> tuple[str, Mirror]:
-        """Name of the scheduler for a client, and a mirror of its cluster with that scheduler."""
+        """Make a mirror for a client; returns the name of its scheduler too."""
         name, scheduler = self.offering.scheduler(request.scheduler)
         known = {"delays": request.delays, "running": request.running}
         return name, Mirror(scheduler, settings, chance(request), request.interarrival_ms, account, **known)
