@@ -114,7 +114,7 @@ class Pace:
 
 
 def _advance(steps: Steps[Any], done: Future | None) -> tuple[bool, Any]:
-    """Do steps for one slice of time, after the work that was yielded last is done.
+    """Do steps for one slice of time, with what became of the last work.
 
     Returns:
         True and the result of the steps; or False and work for another thread, None if there is none.
