@@ -43,7 +43,7 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce site test test-all test-spark-versions test-torch test-bounds reliability lint lab lock clean
+.PHONY: help env reproduce site test test-all test-spark-versions test-torch test-bounds reliability lint protocol lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
@@ -57,6 +57,7 @@ help:
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make env         only build $(VENV) from requirements.lock"
 	@echo "make lint        only the linters: style, and what may import what"
+	@echo "make protocol    renew the Python code of the service's protocol after a change of scheduler.proto"
 	@echo "make lock        renew requirements.lock after a change of pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)"
 	@echo "make clean       remove $(VENV) and caches; data and results stay"
 
@@ -161,6 +162,14 @@ reliability: export DECIMA_FUZZ_INPUTS ?= 100000
 reliability: env
 	@echo "seeds from $(FIRST_SEED) on; to repeat: DECIMA_FIRST_SEED=$(FIRST_SEED) make reliability"
 	$(BIN)/pytest -n auto -p no:benchmark $(PYTEST_FLAGS) tests/reliability tests/fuzz
+
+# A test says when the committed code is not that of the protocol.
+protocol: env
+	$(BIN)/python -m grpc_tools.protoc -Isrc/decima --python_out=src/decima --pyi_out=src/decima \
+		src/decima/connect/service/scheduler.proto
+	for file in src/decima/connect/service/scheduler_pb2.py*; do \
+		{ echo "# ruff: noqa"; cat $$file; } > $$file.new && mv $$file.new $$file || exit 1; \
+	done
 
 lab: env
 	$(BIN)/jupyter lab notebooks

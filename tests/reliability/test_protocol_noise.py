@@ -89,7 +89,7 @@ class InProcess:
         self.service = Service(Sessions(offering), Address())
         service = self.service
         answers = {"Open": service._open, "Decide": service._decide, "Assign": service._assign, "Close": service._close}
-        self.methods = {name: service._call(name, answer) for name, answer in answers.items()}
+        self.methods = {name: functools.partial(service._answer, name, answer) for name, answer in answers.items()}
 
     async def call(self, method, data):
         """Bytes of the reply, None for a status."""

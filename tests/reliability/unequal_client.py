@@ -5,12 +5,12 @@ It drives a session without a network and keeps the dialogue for ``unequal_check
 
 from dataclasses import dataclass
 
-import numpy as np
 from google.protobuf.message import DecodeError
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.errors import RefusalError
 from decima.connect.service.limits import Budget, Limits
+from decima.connect.service.node_client import open_request
 from decima.connect.service.node_session import NodeRule, NodeSession, read_cluster
 from decima.connect.service.steps import finish
 from tests.reliability.protocol_noise import Noise
@@ -256,14 +256,6 @@ class Client:
 
 
 def _session(instance, scheduler):
-    cluster = instance.cluster
-    told = protocol.UnequalExecutors(latency_s=cluster.latency_s)
-    if cluster.speeds is not None:
-        told.speeds.extend(cluster.speeds)
-    if cluster.uniform:
-        told.rate = cluster.rate
-    else:
-        told.rates.extend(np.ravel(cluster.rate))
-    request, limits = protocol.OpenRequest(version=1, executors=len(cluster), unequal=told), Limits()
-    described = finish(read_cluster(request, limits))
+    request, limits = open_request(instance.cluster), Limits()
+    described = finish(read_cluster(request))
     return NodeSession(request, described, NodeRule(scheduler), limits, Budget(limits).account())

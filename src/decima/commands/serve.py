@@ -136,8 +136,7 @@ def serve(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from decima.connect.service.limits import Limits
     from decima.connect.service.logs import set_up
-    from decima.connect.service.plan import Plan
-    from decima.connect.service.processes import run_processes
+    from decima.connect.service.processes import Plan, run_processes
     from decima.connect.service.security import Security, is_loopback, read_token
     from decima.connect.service.server import Address, run_service
 

@@ -93,13 +93,9 @@ def family(pid: int) -> list[int]:
         return []
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
-
-
 def _pressure() -> float | None:
-    lines = _read("/proc/pressure/cpu").splitlines()
-    return float(dict(part.split("=") for part in lines[0].split()[1:])["avg10"]) / 100.0 if lines else None
+    try:
+        some, *_ = (PROC / "pressure" / "cpu").read_text().splitlines()
+    except (OSError, ValueError):  # there is no such file, or it is empty
+        return None
+    return float(dict(part.split("=") for part in some.split()[1:])["avg10"]) / 100.0

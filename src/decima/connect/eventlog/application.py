@@ -90,10 +90,6 @@ def _read(log: LogFiles, progress: Callable[[int], object] = lambda size: None) 
     if not records.lines["read"]:
         counts = ", ".join(f"{count} lines {group}" for group, count in records.lines.items() if group != "all")
         raise EventLogError(f"{log.path} holds no event of a Spark event log ({counts or 'it is empty'})")
-    return _application(log, records, damage)
-
-
-def _application(log: LogFiles, records: EventRecords, damage: Damage) -> Application:
     app_id = records.app_id or log.path.name
     runs = find_runs(records, app_id)
     executors = executor_table(records)
@@ -120,7 +116,6 @@ def _application(log: LogFiles, records: EventRecords, damage: Damage) -> Applic
 
 # What differs between failures for one cause: numbers of tasks and stages, task ids, executors and their addresses.
 _ONCE = re.compile(r" \d+(\.\d+)? in stage \d+(\.\d+)?| \(TID \d+\)| \([^()]* executor \w+\)")
-COLUMNS = ("item", "reason", "count", "detail")
 
 
 def log_report(
@@ -139,10 +134,7 @@ def log_report(
     """
     import pandas
 
-    rows: list[tuple[str, str, int, str]] = []
-    lines = dict(records.lines)
-    lines.pop("all", None)
-    rows += [("line", reason, count, "") for reason, count in lines.items()]
+    rows = [("line", reason, count, "") for reason, count in records.lines.items() if reason != "all"]
     if damage.long_lines:
         rows.append(("line", f"longer than {MAX_LINE_BYTES:,} bytes", damage.long_lines, ""))
     rows += [("task", str(reason), int(count), "") for reason, count in tasks.use.value_counts().items() if count]
@@ -179,7 +171,7 @@ def log_report(
     if beside:
         why = "ran beside others: the most tasks it ran at once stand for its executors"
         rows.append(("note query", why, beside, ""))
-    return pandas.DataFrame(rows, columns=list(COLUMNS))
+    return pandas.DataFrame(rows, columns=["item", "reason", "count", "detail"])
 
 
 def _cause(reason: str) -> str:

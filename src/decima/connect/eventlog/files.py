@@ -225,10 +225,8 @@ def _gzip(path: Path) -> Iterator[bytes]:
 
 MAX_BLOCK_BYTES = 2**26  # lz4-java allows 32 MiB; damaged lengths must not ask for gigabytes
 _LZ4_HEADER = struct.Struct("<8sBIII")
-_LZ4_MAGIC = b"LZ4Block"
 _LZ4_RAW, _LZ4_PACKED = 0x10, 0x20
 _SNAPPY_HEADER_BYTES = 16
-_SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 
 
 def lz4_blocks(path: Path) -> Iterator[bytes]:
@@ -243,7 +241,7 @@ def lz4_blocks(path: Path) -> Iterator[bytes]:
                 raise ValueError("cut inside the header of an lz4 block")
             magic, token, packed, size, _ = _LZ4_HEADER.unpack(header)
             method = token & 0xF0
-            if magic != _LZ4_MAGIC or method not in (_LZ4_RAW, _LZ4_PACKED):
+            if magic != _LZ4 or method not in (_LZ4_RAW, _LZ4_PACKED):
                 raise ValueError("an lz4 block has no valid header")
             block = _body(file, packed, size, "lz4")
             if method == _LZ4_PACKED:
@@ -260,8 +258,8 @@ def snappy_blocks(path: Path) -> Iterator[bytes]:
     """
     with open(path, "rb") as file:
         while head := file.read(4):
-            if head == _SNAPPY_MAGIC[:4]:
-                if not (head + file.read(_SNAPPY_HEADER_BYTES - 4)).startswith(_SNAPPY_MAGIC):
+            if head == _SNAPPY[:4]:
+                if not (head + file.read(_SNAPPY_HEADER_BYTES - 4)).startswith(_SNAPPY):
                     raise ValueError("a snappy stream has no valid header")
                 continue
             if len(head) < 4:

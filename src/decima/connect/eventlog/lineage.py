@@ -63,9 +63,12 @@ def merge_jobs(
     nodes, members = _identify(sorted(jobs, key=lambda job: (job.submit_ms, job.job_id)), stages, ran, result_stages)
     edges = {key: _nearest_run(key, nodes) for key, node in nodes.items() if node.ran}
     _add_driver_edges(edges, nodes, members)
-    if not networkx.is_directed_acyclic_graph(_graph(edges)):
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(edges)
+    graph.add_edges_from((parent, key) for key, parents in edges.items() for parent in parents)
+    if not networkx.is_directed_acyclic_graph(graph):
         return []
-    order = _canonical_order(edges, nodes)
+    order = _canonical_order(graph, nodes)
     position = {key: index for index, key in enumerate(order)}
     return [
         MergedStage(
@@ -146,7 +149,7 @@ def _add_driver_edges(edges: dict[tuple, set], nodes: dict[tuple, _Node], member
             edges[entry] |= set(sinks) - {entry}
 
 
-def _canonical_order(edges: dict[tuple, set], nodes: dict[tuple, _Node]) -> list[tuple]:
+def _canonical_order(graph: networkx.DiGraph, nodes: dict[tuple, _Node]) -> list[tuple]:
     """Canonical order of the stages in which parents come first.
 
     Among equals, what a stage and its neighbourhood compute decides, then parents, then the RDD id. Labels are refined
@@ -154,45 +157,32 @@ def _canonical_order(edges: dict[tuple, set], nodes: dict[tuple, _Node]) -> list
     left out at first: with adaptive execution they depend on which stage ended first. RDD ids follow the order in which
     the driver built the query.
     """
-    children: dict[tuple, set] = {key: set() for key in edges}
-    for key, parents in edges.items():
-        for parent in parents:
-            children[parent].add(key)
     label = {
-        key: _digest(nodes[key].role, *(_NUMBER.sub("", name) for name in nodes[key].record.operators)) for key in edges
+        key: _digest(nodes[key].role, *(_NUMBER.sub("", name) for name in nodes[key].record.operators)) for key in graph
     }
-    for _ in range(min(len(edges), _ROUNDS)):
+    for _ in range(min(len(graph), _ROUNDS)):
         refined = {
             key: _digest(
                 label[key],
-                *sorted(label[parent] for parent in edges[key]),
+                *sorted(label[parent] for parent in graph.predecessors(key)),
                 "|",
-                *sorted(label[child] for child in children[key]),
+                *sorted(label[child] for child in graph.successors(key)),
             )
-            for key in edges
+            for key in graph
         }
         if len(set(refined.values())) == len(set(label.values())):
             break
         label = refined
     position: dict[tuple, int] = {}
 
-    def append(generation) -> None:
-        def rank(key: tuple):
-            return label[key], sorted(position[parent] for parent in edges[key]), nodes[key].record.operators, key
+    def rank(key: tuple) -> tuple:
+        parents = sorted(position[parent] for parent in graph.predecessors(key))
+        return label[key], parents, nodes[key].record.operators, key
 
+    for generation in networkx.topological_generations(graph):
         for key in sorted(generation, key=rank):
             position[key] = len(position)
-
-    for generation in networkx.topological_generations(_graph(edges)):
-        append(generation)
     return list(position)
-
-
-def _graph(edges: Mapping[tuple, set]) -> networkx.DiGraph:
-    graph = networkx.DiGraph()
-    graph.add_nodes_from(edges)
-    graph.add_edges_from((parent, key) for key, parents in edges.items() for parent in parents)
-    return graph
 
 
 def _digest(*parts: str) -> str:

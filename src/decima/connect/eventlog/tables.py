@@ -179,18 +179,14 @@ def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame) -> None:
 def executor_table(records: EventRecords) -> pandas.DataFrame:
     """Make the table of executor processes; unannounced ones are inferred from their tasks."""
     columns = records.tasks
-    codes = np.array(columns.codes["executor"], np.int64)
-    launch, finish = (np.array(columns.numbers[name], np.int64) for name in ("launch_ms", "finish_ms"))
-    known = dict(records.executors)
-    first_task: dict[str, int] = {}
-    last_task: dict[str, int] = {}
-    spans = pandas.DataFrame({"code": codes, "launch": launch, "finish": finish}).groupby("code")
-    spans = spans.agg({"launch": "min", "finish": "max"})
-    for name, code in columns.texts["executor"].items():
-        first_task[name], last_task[name] = (int(value) for value in spans.loc[code])
-        known.setdefault(name, ExecutorRecord(name, "", None, None))
+    stamps = {name: np.array(columns.numbers[name], np.int64) for name in ("launch_ms", "finish_ms")}
+    spans = pandas.DataFrame(stamps).groupby(np.array(columns.codes["executor"], np.int64))
+    with_tasks = list(columns.texts["executor"])  # by their codes
+    first_task = dict(zip(with_tasks, spans.launch_ms.min().tolist(), strict=True))
+    last_task = dict(zip(with_tasks, spans.finish_ms.max().tolist(), strict=True))
+    unknown = {name: ExecutorRecord(name, "", None, None) for name in with_tasks if name not in records.executors}
     rows = []
-    for name, executor in known.items():
+    for name, executor in (records.executors | unknown).items():
         cores = executor.cores or 1
         added = executor.added_ms if executor.added_ms is not None else first_task[name]
         times = executor.requested_ms, executor.removed_ms

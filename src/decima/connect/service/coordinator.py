@@ -11,17 +11,14 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
-import numpy as np
-
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.durations import ProfileBook
 from decima.connect.service.job_memory import Slot
-from decima.connect.service.limits import Account, Limits
+from decima.connect.service.limits import Limits
 from decima.connect.service.mirror import Choice, Mirror
 from decima.connect.service.session import CallOrder, JobTable, check_report, put_choice, timed_choice
 from decima.connect.service.steps import Steps, finish
 from decima.systems.spark.decision import DEFAULTS
-from decima.systems.spark.schedulers.interface import Scheduler
 from decima.systems.spark.settings import Settings
 
 
@@ -29,36 +26,12 @@ class SharedCluster:
     """Executors of one cluster and the drivers that share them.
 
     The targets of all drivers together never exceed the executors of the cluster; what they leave belongs to nobody.
-
-    Args:
-        scheduler: What decides.
-        settings: The cluster.
-        rng: The scheduler's source of chance.
-        hint_ms: Mean interarrival time that a learned policy is told.
-        book: Profiles for durations.
-        limits: Largest sizes.
-        account: What it takes of the service's budget.
-
-    Raises:
-        ConfigError: The scheduler does not work on such a cluster.
-        RefusalError: The budget is exhausted.
     """
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        settings: Settings,
-        rng: np.random.Generator,
-        hint_ms: float,
-        book: ProfileBook,
-        limits: Limits,
-        account: Account,
-    ) -> None:
-        self.settings = settings
-        self.limits = limits
-        self.mirror = Mirror(scheduler, settings, rng, hint_ms, account)
-        finish(self.mirror.set_executors(settings.executors))
-        self.jobs = JobTable(self.mirror, book, limits)
+    def __init__(self, mirror: Mirror, settings: Settings, book: ProfileBook, limits: Limits) -> None:
+        self.mirror, self.settings, self.limits = mirror, settings, limits
+        finish(mirror.set_executors(settings.executors))
+        self.jobs = JobTable(mirror, book, limits)
         self.drivers: dict[str, Driver] = {}
         self.turn = asyncio.Lock()
 
@@ -186,7 +159,10 @@ class Driver:
         self._forget_assigned()
         wrong = None
         try:
-            news = yield from self._report(request)
+            before = self._choosable()
+            yield from jobs.put_report(self.key, request)
+            # Whether there may be something new to decide for executors elsewhere.
+            news = request.full or bool(request.gone) or bool(self._choosable() - before)
         except Exception as error:  # raised below
             wrong = error
             for slot in [slot for key, slot in cluster.mirror.slots.items() if key[0] == self.key]:
@@ -206,12 +182,6 @@ class Driver:
         self._calls.done()
         reply.command.CopyFrom(self.command())
         return reply
-
-    def _report(self, request: protocol.DecideRequest) -> Steps[bool]:
-        """Take a report; True if there may be something new to decide for executors elsewhere."""
-        before = self._choosable()
-        yield from self._cluster.jobs.put_report(self.key, request)
-        return request.full or bool(request.gone) or bool(self._choosable() - before)
 
     def _choosable(self) -> set[tuple[tuple, int]]:
         """Keys of the stages that the driver calls schedulable."""
@@ -251,8 +221,7 @@ class Driver:
             if self.num_jobs == 0:
                 self._shrink(offered)
                 return True
-            else:
-                self._idle = True
+            self._idle = True
         elif choice.key[0] == self.key:
             self._assign(reply, choice)
         else:

@@ -25,13 +25,7 @@ _job_numbers = attrgetter(*JOB_FIELDS)
 
 
 def put_states(mirror: Mirror, prefix: Hashable, messages: Sequence[protocol.JobState], limits: Limits) -> Steps[None]:
-    """Write the reported states of jobs into the mirror.
-
-    Args:
-        mirror: Where the jobs are.
-        prefix: First part of their keys.
-        messages: Their states.
-        limits: Largest sizes.
+    """Write the reported states of jobs, whose keys begin with a prefix, into the mirror.
 
     Raises:
         RefusalError: A number is out of range, or a job or stage is unknown. A job is then half written.

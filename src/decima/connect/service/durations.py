@@ -38,7 +38,6 @@ class Durations:
         session: What was measured in the whole session; shared by its jobs.
 
     Attributes:
-        known: As given.
         measured_tasks: Per stage, measured tasks.
         measured_ms: Per stage, the sum of their durations in ms.
     """

@@ -8,12 +8,7 @@ from decima.core.errors import ServiceError
 
 
 class RefusalError(ServiceError):
-    """Refusal of a call, with a status code for the client.
-
-    Args:
-        code: Status code for the client.
-        message: What was got, what was expected and where.
-    """
+    """Refusal of a call: a status code, and what was got, expected and where."""
 
     def __init__(self, code: grpc.StatusCode, message: str) -> None:
         super().__init__(message)

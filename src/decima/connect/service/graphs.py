@@ -22,13 +22,6 @@ _SHOWN = 10  # stages of a cycle that an error names
 class JobGraph:
     """Job as a client described it: everything but its state.
 
-    Args:
-        message: The description.
-        stage_ids: Ids of its stages.
-        dag: Its stages and edges.
-        durations: Nominal durations.
-        known_work_ms: Total work after its profile, 0 if it has none.
-
     Attributes:
         label: The client's id of the job, for error messages.
         stage_ids: The client's stage ids in its order, which is that of the stages in the mirror.
@@ -94,12 +87,6 @@ class JobGraph:
 def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session: Measured) -> Steps[JobGraph]:
     """Check a description of a job and return its graph.
 
-    Args:
-        message: The description.
-        book: Profiles for durations.
-        limits: Largest sizes.
-        session: What was measured in the whole session.
-
     Raises:
         RefusalError: The description is wrong, or too large.
     """
@@ -114,8 +101,7 @@ def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session
     stages = message.stages
     if not stages:
         raise invalid(f"{where} has no stages; expected at least one")
-    if len(stages) > limits.job_stages:
-        raise exhausted(f"{where} has {len(stages)} stages; the service takes {limits.job_stages} (job_stages)")
+    limits.check("job_stages", len(stages), f"{where} has {len(stages)} stages")
     index: dict[int, int] = {}
     tasks, stated, num_parents, parents = [], [], [], []
     for position, stage in enumerate(stages):

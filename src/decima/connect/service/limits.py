@@ -41,6 +41,16 @@ class Limits:
             if not value > 0:
                 raise ConfigError(f"the service's limit on {field.name} must be above 0, got {value!r}")
 
+    def check(self, name: str, count: int, what: str) -> None:
+        """Check that a count is within one of the limits.
+
+        Raises:
+            RefusalError: It is not; the message begins with ``what``.
+        """
+        most = getattr(self, name)
+        if count > most:
+            raise exhausted(f"{what}; the service takes {most} ({name})")
+
 
 class Budget:
     """What all sessions together take of what the service has.

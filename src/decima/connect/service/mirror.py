@@ -41,11 +41,7 @@ _OF_DURATIONS = frozenset({"entry_cost", "entry_room", "level_work", "slope"})
 
 
 def _require_known(scheduler: Scheduler, running: bool) -> None:
-    """Check that the client reports what a scheduler reads.
-
-    Raises:
-        ConfigError: It needs what no client reports, or what this client does not.
-    """
+    """Check that the client reports what a scheduler reads."""
     values = getattr(scheduler, "values", {})
     if getattr(scheduler, "simulates", False):
         raise ConfigError(f"scheduler {scheduler.name} plans by simulation, and no client reports durations of tasks")

@@ -13,6 +13,7 @@ from decima.connect.service.security import read_token
 from decima.connect.service.wire import VERSION
 from decima.core.errors import ServiceError
 from decima.core.grammar import Option
+from decima.systems.unequal.cluster import Cluster
 from decima.systems.unequal.result import Schedule
 from decima.systems.unequal.schedulers.registry import register
 from decima.systems.unequal.settings import Rules
@@ -22,6 +23,16 @@ OPTIONS = (
     Option("service", "HOST:PORT of the service ('decima serve --unequal')", required=True),
     Option("scheduler", "which of its schedulers, parameters joined by + (default: the first it offers)", default=""),
 )
+
+
+def open_request(cluster: Cluster, **fields) -> protocol.OpenRequest:
+    """Request that opens a session for a cluster, with further fields as they are."""
+    unequal = protocol.UnequalExecutors(latency_s=cluster.latency_s, speeds=cluster.speeds)
+    if cluster.uniform:
+        unequal.rate = cluster.rate
+    else:
+        unequal.rates.extend(cluster.rate.ravel())
+    return protocol.OpenRequest(version=VERSION, executors=len(cluster), unequal=unequal, **fields)
 
 
 def schedule_by_service(
@@ -50,17 +61,7 @@ def schedule_by_service(
     Raises:
         ServiceError: The service is away or refuses, or its answer is wrong.
     """
-    cluster = instance.cluster
-    unequal = protocol.UnequalExecutors(latency_s=cluster.latency_s)
-    if cluster.speeds is not None:
-        unequal.speeds.extend(cluster.speeds)
-    if cluster.uniform:
-        unequal.rate = cluster.rate
-    else:
-        unequal.rates.extend(cluster.rate.ravel())
-    opening = protocol.OpenRequest(
-        version=VERSION, client="simulator", executors=len(cluster), scheduler=scheduler, seed=seed, unequal=unequal
-    )
+    opening = open_request(instance.cluster, client="simulator", scheduler=scheduler, seed=seed)
     session = ClientSession(client, opening, patience_s, method="Assign", reply=protocol.Assignments)
     platform = _Platform(instance, most, forget)
     try:
@@ -167,7 +168,6 @@ class _Platform:
         return all(self.first_finish.get(node, np.inf) <= self.now_s for node in nodes)
 
     def _describe(self, message: protocol.NodeJob, number: int) -> None:
-        """Put a job's nodes into a message."""
         instance, job = self.instance, self.instance.jobs[number]
         message.name, message.arrival_s = job.name, job.arrival_s
         first, costs = int(instance.first_node[number]), instance.cluster.costs

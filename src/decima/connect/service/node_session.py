@@ -6,21 +6,20 @@ holds all that the client knows; the session remembers the graphs of jobs and wh
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
+from itertools import accumulate
 
 import grpc
 import numpy as np
 
 from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.errors import RefusalError, exhausted, invalid, out_of_step
+from decima.connect.service.errors import RefusalError, invalid, out_of_step
 from decima.connect.service.limits import Account, Limits
-from decima.connect.service.session import CallOrder
-from decima.connect.service.steps import Steps
+from decima.connect.service.session import PrivateSession
+from decima.connect.service.steps import Steps, elsewhere
 from decima.connect.service.wire import checked_number
 from decima.core.errors import DecimaError, PolicyError, WorkloadError
 from decima.systems.unequal.cluster import Cluster
@@ -28,8 +27,6 @@ from decima.systems.unequal.continuation import decide
 from decima.systems.unequal.engine import ListRule
 from decima.systems.unequal.schedulers.registry import PlanScheduler
 from decima.systems.unequal.workload import Instance, Job
-
-Result = TypeVar("Result")
 
 # Largest time; what is larger is no time in seconds.
 _LATEST_S = 1e15
@@ -42,15 +39,13 @@ _QUICK_BYTES, _QUICK_US = 16_384, 1_000.0
 _NODE_BYTES, _EDGE_BYTES, _EXECUTOR_BYTES = 4_000, 500, 500
 
 
-def read_cluster(request: protocol.OpenRequest, limits: Limits) -> Steps[Cluster]:
+def read_cluster(request: protocol.OpenRequest) -> Steps[Cluster]:
     """Cluster that a client describes; without speeds, with times of one node.
 
     Raises:
         RefusalError: A number is out of range or missing.
     """
     unequal, count = request.unequal, request.executors
-    if not 1 <= count <= limits.executors:
-        raise invalid(f"executors is {count}; expected 1 to {limits.executors}")
     if request.shared_cluster or request.delays:
         raise invalid("unequal executors belong to one driver that delays nothing; expected neither of the two")
     if unequal.speeds and len(unequal.speeds) != count:
@@ -67,7 +62,7 @@ def read_cluster(request: protocol.OpenRequest, limits: Limits) -> Steps[Cluster
         return Cluster(speeds, rate, unequal.latency_s, None if unequal.speeds else np.ones((1, count)))
 
     try:
-        return (yield from _done(cluster, request.ByteSize() > _QUICK_BYTES))
+        return (yield from elsewhere(cluster, request.ByteSize() > _QUICK_BYTES))
     except WorkloadError as error:
         raise invalid(str(error)) from error
 
@@ -80,34 +75,22 @@ def _array(values: Sequence[float]) -> np.ndarray:
     return array
 
 
-def _done(work: Callable[[], Result], long: bool) -> Steps[Result]:
-    """Result of work, which is done in another thread if it takes long."""
-    if not long:
-        return work()
-    done = yield work
-    return done.result()
-
-
-@dataclass(frozen=True)
 class NodeRule:
-    """Scheduler that takes node after node.
+    """Scheduler that takes node after node; it has decided once, so it is compiled.
+
+    Attributes:
+        scheduler: The scheduler.
+        has_pairs: Whether it keeps a number for each pair of node and executor.
 
     Raises:
         ConfigError: It needs whole instances.
     """
 
-    scheduler: PlanScheduler
-
-    @cached_property
-    def has_pairs(self) -> bool:
-        """Whether it keeps a number for each pair of node and executor."""
-        instance = Instance([Job("first", [1.0])], Cluster([1.0]))
-        return bool(self.scheduler.list_rule(instance).planner.record.has_bias)
-
-    def warm_up(self) -> None:
-        """Decide once, so that compilation on first use happens before clients wait."""
+    def __init__(self, scheduler: PlanScheduler) -> None:
+        self.scheduler = scheduler
         instance = Instance([Job("first", [1.0, 1.0], [(0, 1)], [1.0])], Cluster([1.0, 2.0], 1.0))
-        rule = self.scheduler.list_rule(instance)
+        rule = scheduler.list_rule(instance)
+        self.has_pairs = bool(rule.planner.record.has_bias)
         copies = decide(rule, [], np.zeros(2), 0.0, 1)
         decide(rule, copies, np.zeros(2), 0.0)
 
@@ -121,36 +104,22 @@ class _NodeJob:
     times_s: np.ndarray | None  # float64 [nodes, executors], where executors have no speeds
 
 
-class NodeSession:
+class NodeSession(PrivateSession):
     """Session of a client whose executors differ in speed.
-
-    Args:
-        request: How it was opened.
-        cluster: What it describes, of :func:`read_cluster`.
-        offered: Who decides.
-        limits: Largest sizes.
-        account: What the session takes.
-
-    Attributes:
-        turn: Held by whoever changes the session, in steps.
 
     Raises:
         RefusalError: There is no room for it.
     """
 
-    watched = False
-
     def __init__(
         self, request: protocol.OpenRequest, cluster: Cluster, offered: NodeRule, limits: Limits, account: Account
     ) -> None:
-        self.client, self.num_executors = request.client, request.executors
-        self.turn = asyncio.Lock()
+        super().__init__(request.client, limits, account)
+        self.num_executors = request.executors
         self._offered, self._seed = offered, request.seed
-        self._limits, self._account = limits, account
         self._cluster, self._has_speeds = cluster, bool(request.unequal.speeds)
-        self._calls = CallOrder()
         self._jobs: dict[str, _NodeJob] = {}
-        self._placed: dict[str, int] = {}  # number of nodes with a copy by job, in the last call
+        self._placed: Counter[str] = Counter()  # number of nodes with a copy by job, in the last call
         self._rule: ListRule | None = None
         self._order: list[_NodeJob] = []  # jobs of the rule's instance
         self._hold({})
@@ -163,7 +132,7 @@ class NodeSession:
     def overview(self, most: int) -> list[dict]:
         """So many of the jobs, for people."""
         sizes = [(key, len(each.index)) for key, each in list(self._jobs.items())[:most]]
-        return [{"job": key, "stages": size, "waiting": size - self._placed.get(key, 0)} for key, size in sizes]
+        return [{"job": key, "stages": size, "waiting": size - self._placed[key]} for key, size in sizes]
 
     def assign(self, request: protocol.AssignRequest) -> Steps[protocol.Assignments]:
         """Take a report and decide about nodes.
@@ -174,18 +143,13 @@ class NodeSession:
         checked_number("report", "now_s", request.now_s, high=_LATEST_S)
         self._calls.begin(request)
         long = request.ByteSize() > _QUICK_BYTES
-        jobs = yield from _done(lambda: self._read_jobs(request), long)
+        jobs = yield from elsewhere(lambda: self._read_jobs(request), long)
         effort_us = self._hold(jobs)
         self._jobs = jobs
         reply = protocol.Assignments(sequence=request.sequence)
-        yield from _done(lambda: self._answer(request, reply), long or effort_us >= _QUICK_US)
+        yield from elsewhere(lambda: self._answer(request, reply), long or effort_us >= _QUICK_US)
         self._calls.done()
         return reply
-
-    def leave(self) -> Steps[None]:
-        """End the session."""
-        self._account.close()
-        yield from ()
 
     # ---- what clients tell ------------------------------------------------------------------------------------------
 
@@ -200,10 +164,7 @@ class NodeSession:
                 raise out_of_step(f"{where} has no nodes and is not known")
             jobs[message.job] = self._read_job(message, request.now_s) if message.nodes else known[message.job]
         for part, total in (("jobs", len(jobs)), *zip(("stages", "edges"), _sizes(jobs), strict=True)):
-            if total > getattr(self._limits, part):
-                raise exhausted(
-                    f"the report makes it {total} {part}; the service takes {getattr(self._limits, part)} ({part})"
-                )
+            self._limits.check(part, total, f"the report makes it {total} {part}")
         return jobs
 
     def _read_job(self, message: protocol.NodeJob, now_s: float) -> _NodeJob:
@@ -213,8 +174,7 @@ class NodeSession:
             raise invalid(f"a job is {message.job!r:.60}; expected 1 to {limits.text} characters for it and its name")
         ends = [(node.node, each.parent, each.data) for node in nodes for each in node.inputs]
         for part, total in (("job_stages", len(nodes)), ("job_edges", len(ends))):
-            if total > getattr(limits, part):
-                raise exhausted(f"{where} has {total} of them; the service takes {getattr(limits, part)} ({part})")
+            limits.check(part, total, f"{where} has {total} of them")
         if not message.arrival_s <= now_s:
             raise invalid(f"{where} arrives at {message.arrival_s!r}; expected at most the time now, {now_s!r}")
         index = {node.node: number for number, node in enumerate(nodes)}
@@ -287,37 +247,30 @@ class NodeSession:
             where = f"executor {message.executor}"
             self._check_executor("report", message.executor)
             available_s[message.executor] = checked_number(where, "available_s", message.available_s, high=_LATEST_S)
+        sizes = accumulate((len(each.job) for each in order), initial=0)
+        first = dict(zip([each.job.name for each in order], sizes, strict=False))
+        copies = self._read_copies(request, first)
         if not order:
-            self._read_copies(request, {})
             return
         begin = time.perf_counter()
         try:
             if order != self._order:
                 self._rule = self._offered.scheduler.list_rule(self._instance(order), self._seed)
                 self._order = order
-            instance = self._rule.planner.instance
-            first = dict(zip([each.job.name for each in order], instance.first_node.tolist(), strict=False))
-            copies = self._read_copies(request, first)
             answer = decide(self._rule, copies, available_s, request.now_s, request.most or None)
-        except RefusalError:
-            raise
         except PolicyError as error:
             raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
         except DecimaError as error:
             raise invalid(str(error)) from error
         reply.decide_us = 1e6 * (time.perf_counter() - begin)
-        ids = [list(each.index) for each in order]
+        names = [(each.job.name, node) for each in order for node in each.index]
         for copy in answer:
-            position = int(instance.job_of_node[copy.node])
-            job = order[position].job.name
-            node = ids[position][copy.node - first[job]]
+            job, node = names[copy.node]
             times = {"start_s": copy.start_s, "finish_s": copy.finish_s}
             reply.assignments.add(job=job, node=node, executor=copy.executor, **times)
-        placed = np.fromiter({copy[0] for copy in (*copies, *answer)}, np.int64)
-        self._placed = dict(zip(first, np.bincount(instance.job_of_node[placed]).tolist(), strict=False))
+        self._placed = Counter(names[node][0] for node in {copy[0] for copy in (*copies, *answer)})
 
     def _instance(self, order: list[_NodeJob]) -> Instance:
-        """Instance of the jobs in the system."""
         cluster = self._cluster
         if not self._has_speeds:
             costs = np.concatenate([each.times_s for each in order])

@@ -1,4 +1,4 @@
-"""Several processes that serve at one port.
+"""Plan of a service, and several processes that serve at one port.
 
 The kernel gives every new connection to one of them.
 Python decides in one thread at a time, so that one process answers as many calls as one core can. A session belongs to
@@ -16,21 +16,69 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 
+from decima.connect.service.durations import ProfileBook
+from decima.connect.service.limits import Limits
 from decima.connect.service.logs import event, set_up
 from decima.connect.service.metrics import add_up
-from decima.connect.service.plan import Plan
-from decima.connect.service.server import on_terminal, require_free, run_service
+from decima.connect.service.security import Security, read_token
+from decima.connect.service.server import Address, Service, on_terminal, require_free, run_service
+from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.web import Views, serve_views
 from decima.core.errors import DecimaError, ServiceError
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.unequal import make_scheduler as make_node_scheduler
+from decima.workload.sources import parse_jobs
 
 _SPAWN = multiprocessing.get_context("spawn")  # threads of gRPC do not survive a fork
 _ANSWER_S = 2.0  # how long a process may take to say what it sees
 _TICK_S = 0.2
 _PAUSE_S = 1.0  # before a process that ended is started again
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Service as its operator describes it, from which every process makes one and renews it."""
+
+    schedulers: tuple[str, ...]  # texts; the first is for clients that ask for none
+    unequal: tuple[str, ...] = ()  # schedulers for executors that differ in speed
+    profiles: str | None = None  # jobs with measured durations, as a text
+    limits: Limits = field(default_factory=Limits)
+    address: Address = field(default_factory=Address)
+    token_file: Path | None = None  # file of the token, None: from the environment
+    log: tuple[str, str] = ("warning", "text")  # level and form
+
+    def offering(self) -> Offering:
+        """Make the schedulers.
+
+        Raises:
+            DecimaError: One cannot be made.
+        """
+        node_schedulers = {name: make_node_scheduler(name) for name in self.unequal}
+        return Offering({name: partial(make_scheduler, name) for name in self.schedulers}, node_schedulers)
+
+    def security(self) -> Security:
+        """Token as its file has it now; certificates are read when they are used.
+
+        Raises:
+            ServiceError: The token cannot be read.
+        """
+        return replace(self.address.security, token=read_token(self.token_file))
+
+    def service(self) -> Service:
+        """Make the service, which is not started yet.
+
+        Raises:
+            DecimaError: A scheduler cannot be made, or the profiles cannot be read.
+        """
+        jobs = self.profiles
+        book = ProfileBook() if jobs is None else ProfileBook(parse_jobs(jobs).workload(0).universe)
+        return Service(Sessions(self.offering(), book, self.limits), self.address, self)
 
 
 class _Member:
@@ -194,9 +242,12 @@ def _show(members: list[_Member], plan: Plan, port: int | None, stack: contextli
             "last": sorted((each for view in views for each in view["last"]), key=lambda each: each["at"])[-50:],
         }
 
-    metrics = lambda: add_up([text.decode() for text in answers("metrics")])  # noqa: E731
-    ready = lambda: all(member.serves and member.process.is_alive() for member in list(members))  # noqa: E731
-    views = Views(metrics, ready, live if plan.address.live else None, plan.security)
+    views = Views(
+        metrics=lambda: add_up([text.decode() for text in answers("metrics")]),
+        ready=lambda: all(member.serves and member.process.is_alive() for member in list(members)),
+        live=live if plan.address.live else None,
+        security=plan.security,
+    )
     http = serve_views(plan.address.host, port, views)
     stack.callback(http.server_close)
     stack.callback(http.shutdown)

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
@@ -22,7 +23,7 @@ from grpc_reflection.v1alpha import reflection
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.coordinator import Driver
-from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
+from decima.connect.service.errors import RefusalError, invalid, unknown_session
 from decima.connect.service.logs import event
 from decima.connect.service.metrics import ServiceMetrics
 from decima.connect.service.node_session import NodeSession
@@ -34,7 +35,7 @@ from decima.connect.service.wire import NAME, PART_BYTES, AnyMessage, parse
 from decima.core.errors import DecimaError, ServiceError
 
 if TYPE_CHECKING:
-    from decima.connect.service.plan import Plan
+    from decima.connect.service.processes import Plan
 
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
@@ -203,21 +204,12 @@ class Service:
         """Make handlers of bytes; unparsable input is the caller's error, not a server failure."""
         calls = {"Open": self._open, "Decide": self._decide, "Assign": self._assign, "Close": self._close}
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._call(name, answer)) for name, answer in calls.items()
+            name: grpc.unary_unary_rpc_method_handler(partial(self._answer, name, answer))
+            for name, answer in calls.items()
         }
         handlers["Decisions"] = grpc.stream_stream_rpc_method_handler(self._decisions)
         handlers["Watch"] = grpc.unary_stream_rpc_method_handler(self._watch)
         return grpc.method_handlers_generic_handler(NAME, handlers)
-
-    def _call(
-        self, name: str, answer: Callable[[bytes], Awaitable[Message]]
-    ) -> Callable[[bytes, grpc.aio.ServicerContext], Awaitable[bytes]]:
-        """Make a handler of a method."""
-
-        async def handle(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
-            return await self._answer(name, answer, data, context)
-
-        return handle
 
     async def _answer(
         self, name: str, answer: Callable[[bytes], Awaitable[Message]], data: bytes, context: grpc.aio.ServicerContext
@@ -227,10 +219,8 @@ class Service:
         self._pending_bytes += len(data)
         try:
             self._admit(context)
-            most = self.sessions.limits.pending_bytes
-            if self._pending_bytes > most:
-                pending = self._pending_bytes
-                raise exhausted(f"calls under way have {pending} bytes; the service takes {most} (pending_bytes)")
+            pending = self._pending_bytes
+            self.sessions.limits.check("pending_bytes", pending, f"calls under way have {pending} bytes")
             reply = (await answer(data)).SerializeToString()
         except RefusalError as error:
             self._refused(name, error, context)
@@ -284,7 +274,6 @@ class Service:
             self.metrics.calls.labels("Watch", "OK").inc()
 
     def _refused(self, name: str, error: RefusalError, context: grpc.aio.ServicerContext) -> None:
-        """Count a refusal and log it."""
         self.metrics.calls.labels(name, error.code.name).inc()
         level = logging.WARNING if error.code is grpc.StatusCode.UNAUTHENTICATED else logging.INFO
         if _log.isEnabledFor(level):

@@ -13,12 +13,12 @@ import numpy as np
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.counters import put_states
 from decima.connect.service.durations import Measured, ProfileBook
-from decima.connect.service.errors import RefusalError, exhausted, invalid, out_of_step
+from decima.connect.service.errors import RefusalError, invalid, out_of_step
 from decima.connect.service.graphs import JobGraph, read_graph
 from decima.connect.service.job_memory import size_of
-from decima.connect.service.limits import Limits
+from decima.connect.service.limits import Account, Limits
 from decima.connect.service.mirror import Choice, Mirror
-from decima.connect.service.steps import Steps
+from decima.connect.service.steps import Steps, elsewhere
 from decima.connect.service.wire import VERSION, checked_number
 from decima.core.checks import LARGEST_MS
 from decima.core.errors import ConfigError, DecimaError
@@ -34,23 +34,23 @@ def check_client(request: protocol.OpenRequest, limits: Limits) -> None:
     """Check who opens a session.
 
     Raises:
-        RefusalError: It speaks another version, or a text is too long.
+        RefusalError: It speaks another version, a text is too long, or the number of executors is out of range.
     """
     if request.version != VERSION:
         raise invalid(f"protocol version is {request.version}; this service speaks {VERSION}")
     for name in ("client", "mode", "scheduler", "shared_cluster"):
         if len(getattr(request, name)) > limits.text:
             raise invalid(f"{name} is longer than {limits.text} characters")
+    if not 1 <= request.executors <= limits.executors:
+        raise invalid(f"executors is {request.executors}; expected 1 to {limits.executors}")
 
 
-def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
+def cluster_settings(request: protocol.OpenRequest) -> Settings:
     """Settings of the cluster that a client describes.
 
     Raises:
         RefusalError: A number is out of range.
     """
-    if not 1 <= request.executors <= limits.executors:
-        raise invalid(f"executors is {request.executors}; expected 1 to {limits.executors}")
     checked_number("session", "interarrival_ms", request.interarrival_ms)
     if request.delays and request.shared_cluster:
         raise invalid("delays is set, but a driver of a shared cluster delays no stages")
@@ -89,11 +89,7 @@ class JobTable:
         self._measured = Measured()
 
     def _put_jobs(self, prefix: Hashable, messages: Sequence[protocol.Job]) -> Steps[list[tuple]]:
-        """Add jobs, or stages to jobs, and return their keys.
-
-        Raises:
-            RefusalError: A graph is wrong, or there are too many of them.
-        """
+        """Add jobs, or stages to jobs, and return their keys."""
         mirror, graphs = self.mirror, {}
         if not messages:
             return []
@@ -118,18 +114,13 @@ class JobTable:
         return list(graphs)
 
     def _require_room(self, graphs: dict[tuple, JobGraph]) -> None:
-        """Check that replacing or adding these graphs of jobs exceeds no limit.
-
-        Raises:
-            RefusalError: There are too many jobs, stages or edges.
-        """
-        there, limits = self.mirror.size, self._limits
+        """Check that replacing or adding these graphs of jobs exceeds no limit."""
+        there = self.mirror.size
         more = size_of(graphs.values())
         less = size_of([self.mirror.slots[key].graph for key in graphs if key in self.mirror.slots])
         for name in ("jobs", "stages", "edges"):
-            total, most = getattr(there, name) + getattr(more, name) - getattr(less, name), getattr(limits, name)
-            if total > most:
-                raise exhausted(f"the report makes it {total} {name}; the service takes {most} ({name})")
+            total = getattr(there, name) + getattr(more, name) - getattr(less, name)
+            self._limits.check(name, total, f"the report makes it {total} {name}")
         self.mirror.account.hold("total_stages", there.stages + more.stages - less.stages)
 
     def put_report(self, prefix: Hashable, request: protocol.DecideRequest) -> Steps[list[tuple]]:
@@ -146,8 +137,8 @@ class JobTable:
                 unknown.
         """
         for name in ("jobs", "states", "gone"):
-            if (count := len(getattr(request, name))) > self._limits.jobs:
-                raise exhausted(f"a report has {count} {name}; the service takes {self._limits.jobs} (jobs)")
+            count = len(getattr(request, name))
+            self._limits.check("jobs", count, f"a report has {count} {name}")
         slots = self.mirror.slots
         gone = request.gone
         if request.full:
@@ -213,14 +204,8 @@ class CallOrder:
         self._stale = False
 
 
-class Session:
+class PrivateSession:
     """Session of a client with a private cluster.
-
-    Args:
-        client: Name of the client, for logs.
-        mirror: Its cluster.
-        book: Profiles for durations.
-        limits: Largest sizes.
 
     Attributes:
         turn: Held by whoever changes the session, in steps.
@@ -228,12 +213,24 @@ class Session:
 
     watched = False
 
-    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
+    def __init__(self, client: str, limits: Limits, account: Account) -> None:
         self.client = client
-        self._limits = limits
         self.turn = asyncio.Lock()
-        self._jobs = JobTable(mirror, book, limits)
+        self._limits, self._account = limits, account
         self._calls = CallOrder()
+
+    def leave(self) -> Steps[None]:
+        """End the session."""
+        self._account.close()
+        yield from ()
+
+
+class Session(PrivateSession):
+    """Session of a client whose executors are alike."""
+
+    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
+        super().__init__(client, limits, mirror.account)
+        self._jobs = JobTable(mirror, book, limits)
 
     @property
     def num_jobs(self) -> int:
@@ -278,22 +275,13 @@ class Session:
         return reply
 
     def _offered_stage(self, source: tuple | None, offer: protocol.Offer) -> int | None:
-        """Index inside its job of the offered executors' stage, None if they are free.
-
-        Raises:
-            RefusalError: There is no such stage.
-        """
+        """Index inside its job of the offered executors' stage, None if they are free."""
         if source is None or not offer.HasField("stage"):
             return None
         index = self._jobs.mirror.slots[source].graph.index.get(offer.stage)
         if index is None:
             raise invalid(f"job {offer.job!r:.60}, stage {offer.stage} of the offer: there is no such stage")
         return index
-
-    def leave(self) -> Steps[None]:
-        """End the session."""
-        self._jobs.mirror.account.close()
-        yield from ()
 
 
 def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
@@ -323,10 +311,7 @@ def timed_choice(
         return choice, 1e6 * (time.perf_counter() - begin)
 
     try:
-        if mirror.num_stages < QUICK_STAGES:
-            return decide()
-        done = yield decide
-        return done.result()
+        return (yield from elsewhere(decide, mirror.num_stages >= QUICK_STAGES))
     except DecimaError as error:
         raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
 

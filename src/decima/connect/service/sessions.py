@@ -16,7 +16,7 @@ from decima.connect.service.errors import RefusalError, exhausted, invalid, unkn
 from decima.connect.service.limits import Account, Budget, Limits
 from decima.connect.service.mirror import Mirror, knows_the_gap
 from decima.connect.service.node_session import NodeRule, NodeSession, read_cluster
-from decima.connect.service.session import Session, chance, check_client, cluster_settings
+from decima.connect.service.session import PrivateSession, Session, chance, check_client, cluster_settings
 from decima.connect.service.steps import Steps, finish
 from decima.core.errors import ConfigError
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
@@ -51,8 +51,6 @@ class Offering:
                 self._shared[name] = scheduler
             _warm_up(scheduler)
         self._node_rules = {name: NodeRule(each) for name, each in (node_schedulers or {}).items()}
-        for rule in self._node_rules.values():
-            rule.warm_up()
 
     @property
     def names(self) -> list[str]:
@@ -100,7 +98,7 @@ def _warm_up(scheduler: Scheduler) -> None:
 class Entry:
     """Open session with its scheduler's name, permitted idle time, last use and calls under way."""
 
-    session: Session | Driver | NodeSession
+    session: PrivateSession | Driver
     scheduler: str
     lease_s: float
     decided: bool = False  # a stage or a node was named in it
@@ -140,46 +138,39 @@ class Sessions:
         """
         check_client(request, self.limits)
         unequal = request.HasField("unequal")
-        described = (yield from read_cluster(request, self.limits)) if unequal else None
+        described = (yield from read_cluster(request)) if unequal else cluster_settings(request)
         if len(self._open) >= self.limits.sessions:
             raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
-        settings = None if unequal else cluster_settings(request, self.limits)
         key = secrets.token_urlsafe(12)
         reply = protocol.OpenReply(session=key, version=request.version)
         account = self.budget.account()
         try:
-            first_lease_s = min(self.limits.first_lease_s, self.limits.lease_s)
+            lease_s = min(self.limits.first_lease_s, self.limits.lease_s)
             if unequal:
                 reply.scheduler, rule = self.offering.node_rule(request.scheduler)
-                entry = Entry(
-                    NodeSession(request, described, rule, self.limits, account), reply.scheduler, first_lease_s
-                )
+                session = NodeSession(request, described, rule, self.limits, account)
             elif request.shared_cluster:
-                reply.scheduler, driver = self._join(key, request, settings, account)
-                reply.command.CopyFrom(driver.command())
-                entry = Entry(driver, reply.scheduler, self.limits.driver_lease_s)
+                reply.scheduler, session = self._join(key, request, described, account)
+                reply.command.CopyFrom(session.command())
+                lease_s = self.limits.driver_lease_s
             else:
-                reply.scheduler, scheduler = self.offering.scheduler(request.scheduler)
-                mirror = Mirror(
-                    scheduler,
-                    settings,
-                    chance(request),
-                    request.interarrival_ms,
-                    account,
-                    delays=request.delays,
-                    running=request.running,
-                )
+                reply.scheduler, mirror = self._mirror(request, described, account)
                 session = Session(request.client, mirror, self.book, self.limits)
-                entry = Entry(session, reply.scheduler, first_lease_s)
         except ConfigError as error:
             account.close()
             raise invalid(str(error)) from error
         except RefusalError:
             account.close()
             raise
-        self._open[key] = entry
-        reply.lease_ms = int(1000 * entry.lease_s)
+        self._open[key] = Entry(session, reply.scheduler, lease_s)
+        reply.lease_ms = int(1000 * lease_s)
         return reply
+
+    def _mirror(self, request: protocol.OpenRequest, settings: Settings, account: Account) -> tuple[str, Mirror]:
+        """Make a mirror for a client; returns the name of its scheduler too."""
+        name, scheduler = self.offering.scheduler(request.scheduler)
+        known = {"delays": request.delays, "running": request.running}
+        return name, Mirror(scheduler, settings, chance(request), request.interarrival_ms, account, **known)
 
     def _join(
         self, key: str, request: protocol.OpenRequest, settings: Settings, account: Account
@@ -195,9 +186,8 @@ class Sessions:
             if request.scheduler not in ("", scheduler):
                 raise invalid(f"shared cluster {name!r:.60} has scheduler {scheduler}, got {request.scheduler!r:.60}")
         else:
-            scheduler, scheduling = self.offering.scheduler(request.scheduler)
-            hint_ms = request.interarrival_ms
-            cluster = SharedCluster(scheduling, settings, chance(request), hint_ms, self.book, self.limits, account)
+            scheduler, mirror = self._mirror(request, settings, account)
+            cluster = SharedCluster(mirror, settings, self.book, self.limits)
             self._clusters[name] = scheduler, cluster
         return scheduler, Driver(key, request.client, cluster, lambda: self._clusters.pop(name))
 
@@ -228,10 +218,10 @@ class Sessions:
     def decided(self, entry: Entry) -> None:
         """Record that a stage or node was named: the client does more than open sessions."""
         entry.decided = True
-        if isinstance(entry.session, (Session, NodeSession)):
+        if isinstance(entry.session, PrivateSession):
             entry.lease_s = self.limits.lease_s
 
-    def remove(self, key: str) -> Session | Driver | NodeSession | None:
+    def remove(self, key: str) -> PrivateSession | Driver | None:
         """Remove a session, which the caller has to leave; None for an unknown id."""
         entry = self._open.pop(key, None)
         return None if entry is None else entry.session
@@ -245,7 +235,7 @@ class Sessions:
         now = time.monotonic()
         half_full = self.budget.half_full or 2 * len(self._open) >= self.limits.sessions
         for entry in self._open.values():
-            if not entry.decided and isinstance(entry.session, (Session, NodeSession)):
+            if not entry.decided and isinstance(entry.session, PrivateSession):
                 entry.lease_s = (
                     min(self.limits.first_lease_s, self.limits.lease_s) if half_full else self.limits.lease_s
                 )

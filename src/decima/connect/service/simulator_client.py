@@ -29,8 +29,6 @@ OPTIONS = (
     Option("tls_key", "key of the own certificate"),
 )
 _WORD = (1 << 64) - 1
-
-
 _FLAGS = ("stage_runnable", "stage_in_frontier", "stage_slot")
 
 

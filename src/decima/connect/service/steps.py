@@ -48,6 +48,14 @@ def outcome(work: Callable[[], Any]) -> Future:
     return future
 
 
+def elsewhere(work: Callable[[], Result], long: bool) -> Steps[Result]:
+    """Do something, in another thread if it takes long; returns its result."""
+    if not long:
+        return work()
+    done = yield work
+    return done.result()
+
+
 class Pace:
     """Runner of steps on one event loop: quick ones at once, others in slices."""
 
@@ -106,11 +114,7 @@ class Pace:
 
 
 def _advance(steps: Steps[Any], done: Future | None) -> tuple[bool, Any]:
-    """Do steps for one slice of time.
-
-    Args:
-        steps: The steps.
-        done: What became of the work that was yielded last.
+    """Do steps for one slice of time, with what became of the last work.
 
     Returns:
         True and the result of the steps; or False and work for another thread, None if there is none.

@@ -12,6 +12,7 @@ import pytest
 
 from decima.connect.cluster import machine, processes, standalone
 from decima.core.extras import MissingExtraError
+from tests.services import until
 
 # A daemon with a child of its own, as a worker has executors; the second kind does not listen to SIGTERM.
 TREE = "sleep 300 & echo $$ $!; wait"
@@ -31,13 +32,6 @@ def alive(pid):
         return False
 
 
-def wait_until(condition, seconds=600.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_ending_a_group_ends_children_too():
     process, pids = start(TREE)
     assert all(alive(pid) for pid in pids)
@@ -51,7 +45,7 @@ def test_who_ignores_the_polite_signal_is_killed(monkeypatch):
     monkeypatch.setattr(processes, "STOP_S", 0.3)
     process, pids = start(STUBBORN)
     processes.end_group(process)
-    wait_until(lambda: not any(alive(pid) for pid in pids))
+    until(lambda: not any(alive(pid) for pid in pids))
     process.stdout.close()
 
 
@@ -91,7 +85,7 @@ def test_no_process_is_left_after_a_signal(number, said, code):
         os.kill(parent.pid, number)
         assert parent.stdout.read().splitlines() == said
         assert parent.wait() in (code, -number)
-    wait_until(lambda: not any(alive(pid) for pid in pids))
+    until(lambda: not any(alive(pid) for pid in pids))
 
 
 def test_a_released_guard_kills_nothing():

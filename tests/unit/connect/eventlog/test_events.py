@@ -99,42 +99,23 @@ def test_task_without_another_field_is_kept(drop):
 
 def test_task_of_spark_2():
     """Spark 2.4 has neither partition ids nor task executor metrics."""
-    event = {
-        "Event": "SparkListenerTaskEnd",
-        "Stage ID": 4,
-        "Stage Attempt ID": 0,
-        "Task Type": "ShuffleMapTask",
-        "Task End Reason": {"Reason": "Success"},
-        "Task Info": {
-            "Task ID": 17,
-            "Index": 5,
-            "Attempt": 0,
-            "Launch Time": T0,
-            "Executor ID": "3",
-            "Host": "worker-3",
-            "Locality": "NODE_LOCAL",
-            "Speculative": False,
-            "Getting Result Time": 0,
-            "Finish Time": T0 + 1200,
-            "Failed": False,
-            "Killed": False,
-            "Accumulables": [{"ID": 1, "Name": "internal.metrics.executorRunTime", "Update": 1100, "Value": 5500}],
-        },
-        "Task Metrics": {
-            "Executor Deserialize Time": 20,
-            "Executor Run Time": 1100,
-            "Executor CPU Time": 900000000,
-            "Result Size": 1000,
-            "JVM GC Time": 12,
-            "Result Serialization Time": 1,
-            "Shuffle Read Metrics": {"Remote Bytes Read": 10, "Local Bytes Read": 5, "Fetch Wait Time": 0},
-            "Shuffle Write Metrics": {"Shuffle Bytes Written": 77, "Shuffle Records Written": 2},
-            "Input Metrics": {"Bytes Read": 1000, "Records Read": 10},
-            "Output Metrics": {"Bytes Written": 0, "Records Written": 0},
-            "Updated Blocks": [],
-        },
+    updates = [{"ID": 1, "Name": "internal.metrics.executorRunTime", "Update": 1100, "Value": 5500}]
+    info = {"Host": "worker-3", "Locality": "NODE_LOCAL", "Speculative": False, "Getting Result Time": 0}
+    metrics = {
+        "Executor Deserialize Time": 20,
+        "Executor Run Time": 1100,
+        "Executor CPU Time": 900000000,
+        "Result Size": 1000,
+        "JVM GC Time": 12,
+        "Result Serialization Time": 1,
+        "Shuffle Read Metrics": {"Remote Bytes Read": 10, "Local Bytes Read": 5, "Fetch Wait Time": 0},
+        "Shuffle Write Metrics": {"Shuffle Bytes Written": 77, "Shuffle Records Written": 2},
+        "Input Metrics": {"Bytes Read": 1000, "Records Read": 10},
+        "Output Metrics": {"Bytes Written": 0, "Records Written": 0},
+        "Updated Blocks": [],
     }
-    tasks = read(json.dumps(event, separators=(",", ":")).encode() + b"\n").tasks
+    fields = {"kind": "ShuffleMapTask", "info": info | {"Accumulables": updates}, "Task Metrics": metrics}
+    tasks = read(task_end(17, 4, 0, 1200, 5, "3", **fields)).tasks
     numbers = {"task_id": 17, "spark_stage_id": 4, "stage_attempt": 0, "partition": 5, "attempt": 0}
     numbers |= {"launch_ms": T0, "finish_ms": T0 + 1200}
     assert {name: values[0] for name, values in tasks.numbers.items()} == numbers

@@ -1,7 +1,6 @@
 """Slim copies of event logs read the same and hold nothing of the machine."""
 
 import json
-from pathlib import Path
 
 import cramjam
 import pandas
@@ -11,8 +10,8 @@ from decima.connect.eventlog.application import read_event_log
 from decima.connect.eventlog.profiles import collect_profiles
 from decima.connect.eventlog.slim import slim_log
 from decima.core.errors import DataUnavailableError, EventLogError
+from tests.unit.connect.event_lines import LOGS, job_start, line, stage, write
 
-LOGS = Path(__file__).parents[1] / "logs"
 KINDS = ("plain", "queries.zstd", "adaptive.zstd", "broadcast.lz4", "failed-task.zstd", "killed-executor.zstd")
 
 
@@ -39,7 +38,6 @@ def test_a_copy_of_a_copy_is_the_same(tmp_path):
 
 
 def test_nothing_of_the_machine_stays(tmp_path):
-    log = tmp_path / "log"
     properties = {
         "spark.eventLog.dir": "file:///home/somebody/logs",
         "spark.driver.extraClassPath": "/home/somebody/x.jar",
@@ -47,32 +45,19 @@ def test_nothing_of_the_machine_stays(tmp_path):
         "spark.sql.adaptive.enabled": "false",
         "spark.task.cpus": "1",
     }
-    stage = {
-        "Stage ID": 0,
-        "Number of Tasks": 2,
-        "Parent IDs": [],
-        "Details": "at /home/somebody/x.py",
-        "RDD Info": [{"RDD ID": 1, "Name": "/home/somebody/t.parquet", "Scope": '{"id":"3","name":"Scan parquet"}'}],
-    }
+    scan = stage(0, 2, rdd=1, name="/home/somebody/t.parquet") | {"Details": "at /home/somebody/x.py"}
+    scan["RDD Info"][0]["Scope"] = '{"id":"3","name":"Scan parquet"}'
     environment = {"Spark Properties": properties, "System Properties": {"user.home": "/home/somebody"}}
     lines = [
-        {"Event": "SparkListenerEnvironmentUpdate", **environment},
-        {
-            "Event": "SparkListenerJobStart",
-            "Job ID": 0,
-            "Submission Time": 5,
-            "Stage Infos": [stage],
-            "Stage IDs": [0],
-            "Properties": {"decima.query": "q01#0", "spark.home": "/home/somebody"},
-        },
-        {"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "details": "/home/somebody"},
+        line("SparkListenerEnvironmentUpdate", **environment),
+        job_start(0, [scan], **{"decima.query": "q01#0", "spark.home": "/home/somebody"}),
+        line("org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", details="/home/somebody"),
     ]
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    slim_log(log, tmp_path / "copy.zstd")
+    slim_log(write(tmp_path / "log", lines), tmp_path / "copy.zstd")
     content = bytes(cramjam.zstd.decompress((tmp_path / "copy.zstd").read_bytes())).decode()
     assert "somebody" not in content
-    kept = [json.loads(line) for line in content.splitlines()]
-    assert [line["Event"].removeprefix("SparkListener") for line in kept] == ["EnvironmentUpdate", "JobStart"]
+    kept = [json.loads(each) for each in content.splitlines()]
+    assert [each["Event"].removeprefix("SparkListener") for each in kept] == ["EnvironmentUpdate", "JobStart"]
     assert kept[0]["Spark Properties"] == {"spark.sql.adaptive.enabled": "false", "spark.task.cpus": "1"}
     assert kept[1]["Properties"] == {"decima.query": "q01#0"}
     assert json.loads(kept[1]["Stage Infos"][0]["RDD Info"][0]["Scope"])["name"] == "Scan parquet"

@@ -9,7 +9,7 @@ from decima.connect.plugin.sparks import RELEASES, find_spark
 from decima.connect.service import scheduler_pb2
 from decima.core.errors import SparkError
 from tests.unit.commands.calls import run, succeed
-from tests.unit.connect.plugin.homes import spark_folder
+from tests.unit.connect.plugin.test_sparks import spark_folder
 
 
 @pytest.fixture

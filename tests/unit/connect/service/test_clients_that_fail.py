@@ -1,8 +1,6 @@
 """Clients that are killed, silent or slow: they harm themselves, and what they held is given back."""
 
 import contextlib
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -10,18 +8,13 @@ import threading
 import time
 import urllib.request
 
-import decima
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service import web
 from decima.connect.service.client import ServiceClient
 from decima.connect.service.limits import Limits
-from decima.connect.service.simulator_client import RemoteScheduler
-from decima.workload import synthetic_batch
-from tests.drivers import Watching
-from tests.services import process, running, sessions_of, until
+from tests.services import running, sessions_of, until
 from tests.unit.connect.service.test_server import open_request, report_without_executors, require_works
 
-JOBS = synthetic_batch(4, seed=2)
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 ENDLESS = """
 import decima, sys
@@ -32,28 +25,6 @@ print("begins", flush=True)
 while True:
     decima.simulate(synthetic_batch(8, seed=1), remote, 10)
 """
-
-
-def test_service_killed_and_started_again_under_a_client():
-    """The schedule is that of an undisturbed run: nothing is decided twice, nothing is left out."""
-    here = decima.simulate(JOBS, "fair", 10, 1, log=True)
-    with contextlib.ExitStack() as stack:
-        first = stack.enter_context(process("--scheduler", "fair", "--port", 0))
-        remote = RemoteScheduler(first.target, patience_s=120.0)
-        seen = []
-
-        def look(_):
-            seen.append(None)
-            if len(seen) == 25:
-                os.kill(first.pid, signal.SIGKILL)
-                first.wait(60)
-                stack.enter_context(process("--scheduler", "fair", "--port", first.target.rsplit(":", 1)[1]))
-
-        there = decima.simulate(JOBS, Watching(remote, look), 10, 1, log=True)
-        assert len(seen) > 30
-        assert there.log.decision_lists() == here.log.decision_lists()
-        assert (remote._session.times_opened, remote.fallbacks) == (2, 0)
-        remote.close()
 
 
 def test_killed_clients_are_forgotten_with_all_they_held():

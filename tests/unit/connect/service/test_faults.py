@@ -24,7 +24,15 @@ from decima.workload import synthetic_batch
 from tests.drivers import Watching
 from tests.services import leave, process, running, sessions_of
 from tests.unit.connect.service.test_clients_that_fail import PREFACE
-from tests.unit.connect.service.test_server import code_of, full_request, open_request, raw, require_works
+from tests.unit.connect.service.test_server import (
+    ask,
+    code_of,
+    full_request,
+    open_request,
+    raw,
+    require_works,
+    watching,
+)
 
 JOBS = synthetic_batch(4, seed=2)
 
@@ -43,21 +51,31 @@ class Interrupting(Watching):
         super().__init__(inner, look)
 
 
-def test_service_restarted_during_a_run():
+# Services at a port; the first is stopped at the end of its context, the second is killed.
+SERVED = {
+    "stopped": lambda port: running(sessions_of("fair"), port=port),
+    "killed": lambda port: process("--scheduler", "fair", "--port", port),
+}
+
+
+@pytest.mark.parametrize("how", SERVED)
+def test_service_started_again_under_a_client(how):
+    """The schedule is that of an undisturbed run: nothing is decided twice, nothing is left out."""
     here = decima.simulate(JOBS, "fair", 10, 1, log=True)
     with contextlib.ExitStack() as stack:
-        services = [stack.enter_context(contextlib.ExitStack())]
-        first = services[0].enter_context(running(sessions_of("fair")))
-        remote = RemoteScheduler(first.target)
+        first = stack.enter_context(contextlib.ExitStack())
+        target = first.enter_context(SERVED[how](0)).target
+        remote = RemoteScheduler(target, patience_s=120.0)
 
         def restart():
-            services[0].close()
-            stack.enter_context(running(sessions_of("fair"), port=first.port))
+            first.close()
+            stack.enter_context(SERVED[how](int(target.rsplit(":", 1)[1])))
 
-        there = decima.simulate(JOBS, Interrupting(remote, 20, restart), 10, 1, log=True)
+        interrupted = Interrupting(remote, 25, restart)
+        there = decima.simulate(JOBS, interrupted, 10, 1, log=True)
+        assert interrupted.left < -5
         assert there.log.decision_lists() == here.log.decision_lists()
-        assert remote._session.times_opened == 2
-        assert remote.fallbacks == 0
+        assert (remote._session.times_opened, remote.fallbacks) == (2, 0)
         remote.close()
 
 
@@ -172,27 +190,22 @@ def test_thousand_connections(service):
 def test_slow_readers_do_not_pile_up_commands():
     """Drivers that never read their stream, and one whose target goes up and down."""
     with running(sessions_of("fifo")) as service, grpc.insecure_channel(service.target) as channel:
-        opening = channel.unary_unary(f"/{NAME}/Open")
-        request = open_request(shared_cluster="c").SerializeToString()
-        keys = [protocol.OpenReply.FromString(opening(request, timeout=600)).session for _ in range(20)]
-        watch = channel.unary_stream(f"/{NAME}/Watch")
-        streams = [watch(protocol.WatchRequest(session=key).SerializeToString()) for key in keys]
+        opening = open_request(shared_cluster="c")
+        keys = [ask(channel, "Open", opening, protocol.OpenReply).session for _ in range(20)]
+        streams = [watching(channel, key) for key in keys]
         for stream in streams:
             next(stream)
-        decide = channel.unary_unary(f"/{NAME}/Decide")
         for sequence in range(1, 200):
             request = full_request() if sequence % 2 else protocol.DecideRequest()
             request.session, request.sequence, request.full = keys[0], sequence, True
             request.executors = 3 if request.jobs else 2
             request.offer.executors = request.executors
-            reply = protocol.Decision.FromString(decide(request.SerializeToString(), timeout=600))
+            reply = ask(channel, "Decide", request, protocol.Decision)
             assert reply.command.number <= 2 * sequence + 2
-        read = [protocol.Command.FromString(next(streams[0])).number]
+        read = [next(streams[0]).number]
         while read[-1] < reply.command.number:
-            read.append(protocol.Command.FromString(next(streams[0])).number)
+            read.append(next(streams[0]).number)
         assert read == sorted(set(read))
-        for stream in streams:
-            stream.cancel()
 
 
 def test_concurrent_sessions_are_isolated(service):

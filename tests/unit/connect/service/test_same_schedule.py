@@ -22,51 +22,43 @@ def service():
         yield service
 
 
-def require_same(mine, theirs):
-    np.testing.assert_array_equal(mine.completion_ms, theirs.completion_ms)
-    assert mine.log.decision_lists() == theirs.log.decision_lists()
+def require_same(remote, jobs, scheduler, executors, seed, parameters=None, **settings):
+    """Simulate jobs with a scheduler here and by the service, which gives the same; returns the result."""
+    here = decima.simulate(jobs, scheduler, executors, seed, log=True, parameters=parameters, **settings)
+    there = decima.simulate(jobs, remote, executors, seed, log=True, **settings)
+    np.testing.assert_array_equal(there.completion_ms, here.completion_ms)
+    assert there.log.decision_lists() == here.log.decision_lists()
+    assert remote.fallbacks == 0
+    return here
 
 
 @pytest.mark.parametrize("mode", ["paper", "released"])
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("name", SERVED)
 def test_same_schedule(service, name, workload, mode):
-    remote = RemoteScheduler(service.target, name)
-    for seed in (0, 7):
-        here = decima.simulate(WORKLOADS[workload], name, 12, seed, mode=mode, log=True)
-        there = decima.simulate(WORKLOADS[workload], remote, 12, seed, mode=mode, log=True)
-        require_same(there, here)
-    assert remote.fallbacks == 0
-    remote.close()
+    with RemoteScheduler(service.target, name) as remote:
+        for seed in (0, 7):
+            require_same(remote, WORKLOADS[workload], name, 12, seed, mode=mode)
     assert len(service.sessions) == 0
 
 
 def test_sampled_policy_draws_the_same():
-    with running(sessions_of("decima:greedy=0")) as service:
-        remote = RemoteScheduler(service.target)
-        here = decima.simulate(STREAM, "decima", 12, 3, log=True, parameters={"greedy": 0})
-        require_same(decima.simulate(STREAM, remote, 12, 3, log=True), here)
+    with running(sessions_of("decima:greedy=0")) as service, RemoteScheduler(service.target) as remote:
+        here = require_same(remote, STREAM, "decima", 12, 3, {"greedy": 0})
         assert not np.array_equal(decima.simulate(STREAM, remote, 12, 4).completion_ms, here.completion_ms)
-        remote.close()
 
 
 def test_scheduler_written_in_python():
     sessions = sessions_of("fifo")
     sessions.offering._makers["idler"] = lambda: Idler(idle=0.0)
-    with running(sessions) as service:
+    with running(sessions) as service, RemoteScheduler(service.target, "idler") as remote:
         for mode in ("paper", "released"):
-            remote = RemoteScheduler(service.target, "idler")
-            here = decima.simulate(STREAM, Idler(idle=0.0), 12, 3, mode=mode, log=True)
-            require_same(decima.simulate(STREAM, remote, 12, 3, mode=mode, log=True), here)
-            remote.close()
+            require_same(remote, STREAM, Idler(idle=0.0), 12, 3, mode=mode)
 
 
 def test_parameters_belong_to_the_service():
-    with running(sessions_of("weighted_fair:alpha=-2")) as other:
-        remote = RemoteScheduler(other.target)
-        here = decima.simulate(STREAM, "weighted_fair", 12, 3, log=True, parameters={"alpha": -2.0})
-        require_same(decima.simulate(STREAM, remote, 12, 3, log=True), here)
-        remote.close()
+    with running(sessions_of("weighted_fair:alpha=-2")) as service, RemoteScheduler(service.target) as remote:
+        require_same(remote, STREAM, "weighted_fair", 12, 3, {"alpha": -2.0})
 
 
 def test_many_jobs_come_and_go():
@@ -74,9 +66,8 @@ def test_many_jobs_come_and_go():
     jobs = synthetic_poisson(25, 3.0, seed=5)
     with running(sessions_of("decima", "released_fifo")) as service:
         for name in service.sessions.offering.names:
-            remote = RemoteScheduler(service.target, name)
-            require_same(decima.simulate(jobs, remote, 30, 1, log=True), decima.simulate(jobs, name, 30, 1, log=True))
-            remote.close()
+            with RemoteScheduler(service.target, name) as remote:
+                require_same(remote, jobs, name, 30, 1)
 
 
 def test_unknown_scheduler_is_refused(service):

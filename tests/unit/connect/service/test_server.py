@@ -20,7 +20,7 @@ import decima
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.client import ClientSession, ServiceClient
 from decima.connect.service.limits import Limits
-from decima.connect.service.plan import Plan
+from decima.connect.service.processes import Plan
 from decima.connect.service.security import Security, is_loopback, read_token
 from decima.connect.service.server import Address
 from decima.connect.service.wire import NAME
@@ -69,6 +69,12 @@ def require_works(target, **options):
         session.close()
 
 
+def ask_in_vain(target, message, **options):
+    """Open and ask, which the service or the connection refuses."""
+    with ServiceClient(target, **options) as client, pytest.raises(ServiceError, match=message):
+        ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
+
+
 def code_of(call, *arguments, **fields):
     with pytest.raises(grpc.RpcError) as caught:
         call(*arguments, **fields)
@@ -79,6 +85,17 @@ def raw(target, method, data, **options):
     """Send bytes that need not be a message."""
     with grpc.insecure_channel(target) as channel:
         return channel.unary_unary(f"/{NAME}/{method}")(data, timeout=600, **options)
+
+
+def ask(channel, method, request, reply):
+    """The reply to a call."""
+    return reply.FromString(channel.unary_unary(f"/{NAME}/{method}")(request.SerializeToString(), timeout=600))
+
+
+def watching(channel, session):
+    """The commands of a driver's stream."""
+    request = protocol.WatchRequest(session=session).SerializeToString()
+    return map(protocol.Command.FromString, channel.unary_stream(f"/{NAME}/Watch")(request, timeout=600))
 
 
 def health(target):
@@ -102,8 +119,7 @@ def test_health(service):
 def test_metrics(service):
     require_works(service.target)
     assert code_of(raw, service.target, "Decide", b"\xff") is grpc.StatusCode.INVALID_ARGUMENT
-    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=600) as page:
-        lines = page.read().decode().splitlines()
+    lines = page(service.metrics_port, "/metrics")[1].splitlines()
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert float(values['decima_decisions_total{outcome="stage",scheduler="fifo"}']) >= 1
     assert float(values['decima_calls_total{code="INVALID_ARGUMENT",method="Decide"}']) >= 1
@@ -148,9 +164,7 @@ def test_token():
                 code = code_of(raw, service.target, method, request, metadata=metadata)
                 assert code is grpc.StatusCode.UNAUTHENTICATED
         assert len(service.sessions) == 0
-        client = ServiceClient(service.target, token="wrong")
-        with client, pytest.raises(ServiceError, match=r"the token is missing or wrong \(UNAUTHENTICATED\)"):
-            ClientSession(client, open_request()).decide(full_request)
+        ask_in_vain(service.target, r"the token is missing or wrong \(UNAUTHENTICATED\)", token="wrong")
         assert health(service.target) == health_pb2.HealthCheckResponse.SERVING
 
 
@@ -159,9 +173,7 @@ def test_tls(certificate, tmp_path):
     with running(sessions_of("fifo"), security=Security(TOKEN, cert, key)) as service:
         require_works(service.target, token=TOKEN, tls_ca=cert)
         for wrong in ({}, {"tls_ca": make_certificate(tmp_path, "other")[0]}):
-            client = ServiceClient(service.target, token=TOKEN, **wrong)
-            with client, pytest.raises(ServiceError, match="does not answer"):
-                ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
+            ask_in_vain(service.target, "does not answer", token=TOKEN, **wrong)
         require_works(service.target, token=TOKEN, tls_ca=cert)
 
 
@@ -172,9 +184,7 @@ def test_clients_with_a_certificate_of_their_own(certificate, tmp_path):
     with running(sessions_of("fifo"), security=Security(TOKEN, cert, key, client_ca=own[0])) as service:
         require_works(service.target, token=TOKEN, tls_ca=cert, identity=own)
         for wrong in (None, other):
-            client = ServiceClient(service.target, token=TOKEN, tls_ca=cert, identity=wrong)
-            with client, pytest.raises(ServiceError, match="does not answer"):
-                ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
+            ask_in_vain(service.target, "does not answer", token=TOKEN, tls_ca=cert, identity=wrong)
     with pytest.raises(
         ServiceError, match=r"nowhere\.pem has no certificate that signs those of clients: No such file"
     ):
@@ -289,25 +299,16 @@ def test_commands_are_streamed_to_drivers():
     """The stream is the driver's life: when it breaks, its executors go to others."""
     with running(sessions_of("fifo")) as service:
         channels = [grpc.insecure_channel(service.target, [("n", n)]) for n in range(2)]
-        sessions = []
-        for channel in channels:
-            client = channel.unary_unary(f"/{NAME}/Open")
-            request = open_request(shared_cluster="c").SerializeToString()
-            sessions.append(protocol.OpenReply.FromString(client(request, timeout=600)).session)
-        streams = []
+        opening = open_request(shared_cluster="c")
+        sessions = [ask(channel, "Open", opening, protocol.OpenReply).session for channel in channels]
+        streams = list(map(watching, channels, sessions))
+        assert [next(stream).target for stream in streams] == [0, 0]
+        assert code_of(next, watching(channels[0], sessions[0])) is grpc.StatusCode.INVALID_ARGUMENT
         for channel, session in zip(channels, sessions, strict=True):
-            watch = channel.unary_stream(f"/{NAME}/Watch")
-            streams.append(watch(protocol.WatchRequest(session=session).SerializeToString()))
-            assert protocol.Command.FromString(next(streams[-1])).target == 0
-        again = channels[0].unary_stream(f"/{NAME}/Watch")
-        request = protocol.WatchRequest(session=sessions[0]).SerializeToString()
-        assert code_of(lambda: next(again(request))) is grpc.StatusCode.INVALID_ARGUMENT
-        for channel, session in zip(channels, sessions, strict=True):
-            request = report_without_executors(session).SerializeToString()
-            channel.unary_unary(f"/{NAME}/Decide")(request, timeout=600)
-        assert protocol.Command.FromString(next(streams[0])).target == 4
+            ask(channel, "Decide", report_without_executors(session), protocol.Decision)
+        assert next(streams[0]).target == 4
         channels[0].close()
-        assert protocol.Command.FromString(next(streams[1])).target == 4
+        assert next(streams[1]).target == 4
         assert len(service.sessions) == 1
         channels[1].close()
 
@@ -329,28 +330,15 @@ class Stream:
 
 def asked_once(channel):
     """A stream over which a session of its own has asked."""
-    opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=600)
     stream = Stream(channel)
-    stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
+    stream.ask(report_of(ask(channel, "Open", open_request(), protocol.OpenReply).session, 1))
     return stream
-
-
-@contextlib.contextmanager
-def asking(target, **options):
-    """A stream, and a session to ask about in it."""
-    with ServiceClient(target) as client, grpc.insecure_channel(target) as channel:
-        session = client.call("Open", open_request(), protocol.OpenReply).session
-        stream = Stream(channel, **options)
-        try:
-            yield channel, stream, session
-        finally:
-            stream.end()
-            client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)
 
 
 def test_decisions_over_a_stream(service):
     """A refusal ends the stream with its status; the session goes on with a report of everything in another one."""
-    with asking(service.target) as (channel, stream, session):
+    with grpc.insecure_channel(service.target) as channel:
+        session, stream = ask(channel, "Open", open_request(), protocol.OpenReply).session, Stream(channel)
         first = stream.ask(report_of(session, 1))
         assert (first.sequence, first.job, first.executors) == (1, "j", 2)
         assert stream.ask(report_of(session, 2, full=False)).sequence == 2
@@ -360,6 +348,7 @@ def test_decisions_over_a_stream(service):
         again.end()
         assert next(again.call, None) is None
         assert again.call.code() is grpc.StatusCode.OK
+        ask(channel, "Close", protocol.CloseRequest(session=session), protocol.CloseReply)
 
 
 def test_a_stream_that_is_garbage(service):
@@ -398,10 +387,8 @@ def test_a_client_that_is_gone_leaves_no_stream(service):
 
 
 def test_watching_is_for_drivers(service):
-    with ServiceClient(service.target) as client, grpc.insecure_channel(service.target) as channel:
-        session = client.call("Open", open_request(), protocol.OpenReply).session
-        watch = channel.unary_stream(f"/{NAME}/Watch")
-        for key, code in ((session, grpc.StatusCode.INVALID_ARGUMENT), ("nothing", grpc.StatusCode.NOT_FOUND)):
-            request = protocol.WatchRequest(session=key).SerializeToString()
-            assert code_of(lambda request=request: next(watch(request, timeout=600))) is code
-        client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)
+    with grpc.insecure_channel(service.target) as channel:
+        session = ask(channel, "Open", open_request(), protocol.OpenReply).session
+        assert code_of(next, watching(channel, session)) is grpc.StatusCode.INVALID_ARGUMENT
+        assert code_of(next, watching(channel, "nothing")) is grpc.StatusCode.NOT_FOUND
+        ask(channel, "Close", protocol.CloseRequest(session=session), protocol.CloseReply)

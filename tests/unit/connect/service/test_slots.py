@@ -15,6 +15,7 @@ from decima.workload import synthetic_poisson
 from decima.workload.sources import parse_jobs
 from tests.drivers import Delaying
 from tests.services import running, sessions_of
+from tests.unit.connect.service.test_same_schedule import require_same
 from tests.unit.connect.service.test_session import Client, counts, job, offer, refused, state
 from tests.unit.systems.spark.policy.kernel.test_delays import eager_weights
 
@@ -31,15 +32,10 @@ def sessions():
 
 @pytest.mark.parametrize("mode", ["paper", "released"])
 def test_same_schedule(mode):
-    with running(sessions()) as service:
-        remote = RemoteScheduler(service.target, "half")
+    with running(sessions()) as service, RemoteScheduler(service.target, "half") as remote:
         for settings in ({}, {"job_bound": True}):
-            here = decima.simulate(STREAM, Delaying("fair"), 12, 3, mode=mode, log=True, **settings)
-            there = decima.simulate(STREAM, remote, 12, 3, mode=mode, log=True, **settings)
+            here = require_same(remote, STREAM, Delaying("fair"), 12, 3, mode=mode, **settings)
             assert len(here.log.delays()) > 5
-            assert there.log.decision_lists() == here.log.decision_lists()
-            assert there.completion_ms.tolist() == here.completion_ms.tolist()
-        remote.close()
 
 
 def hold_policies():
@@ -58,13 +54,8 @@ def test_a_policy_that_holds_gives_the_same_schedule(case):
     policy, jobs, mode, executors = list(hold_policies())[case]
     made = sessions_of("fifo")
     made.offering._makers["hold"] = lambda: policy
-    with running(made) as service:
-        remote = RemoteScheduler(service.target, "hold")
-        here = decima.simulate(jobs, policy, executors, 3, mode=mode, log=True)
-        there = decima.simulate(jobs, remote, executors, 3, mode=mode, log=True)
-        remote.close()
-    assert there.log.decision_lists() == here.log.decision_lists()
-    assert there.completion_ms.tolist() == here.completion_ms.tolist()
+    with running(made) as service, RemoteScheduler(service.target, "hold") as remote:
+        here = require_same(remote, jobs, policy, executors, 3, mode=mode)
     assert (here.log.decisions[:, PART_COLUMNS[STAGE]] < 0).sum() > 5  # it does hold
 
 
