@@ -9,8 +9,7 @@ import numpy as np
 
 from decima.learning.loss import Gradient, Loss
 from decima.learning.returns import Episode
-from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher, rollout_seeds
 
 
 class WeightLearner(Protocol):

@@ -9,7 +9,6 @@ from typing import Any, get_type_hints
 
 import yaml
 
-from decima.core.configuration import Configuration, number
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_value
 from decima.core.registry import Registry
@@ -17,7 +16,7 @@ from decima.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from decima.learning.algorithms.imitation import ImitationConfig
 from decima.learning.algorithms.phases import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
-from decima.learning.budget import Budget
+from decima.learning.configuration import Budget, Configuration, number
 
 # Named recipes, as fields that differ from the defaults; systems register theirs.
 RECIPES: Registry[Mapping[str, Any]] = Registry(
@@ -49,7 +48,7 @@ class AdamConfig(Configuration):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of :class:`decima.learning.optimizer.AdamWeights`."""
+        """Options of :class:`decima.learning.gradient.AdamWeights`."""
         return {"betas": (self.adam_beta1, self.adam_beta2), "epsilon": self.adam_epsilon}
 
 

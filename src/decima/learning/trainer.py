@@ -13,8 +13,8 @@ import numpy as np
 from decima.core.errors import CheckpointError, ConfigError, TrainingError
 from decima.core.files import sole_use
 from decima.learning.algorithms.interface import Algorithm, AlgorithmState
-from decima.learning.budget import Budget, Progress
 from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.configuration import Budget, Progress
 from decima.learning.logs import TrainingLog
 
 _BEST, _ALGORITHM = "best", "algorithm."

@@ -99,7 +99,7 @@ class TrainingResult:
         Raises:
             CheckpointError: The files cannot be written.
         """
-        from decima.learning.export import export
+        from decima.learning.cards import export
 
         return export(self.run, self.trained, Path(path))
 
@@ -167,7 +167,7 @@ def train(
     except KeyboardInterrupt:
         done = f"{trainer.iterations} iteration{'s' * (trainer.iterations != 1)}"
         raise KeyboardInterrupt(f"interrupted after {done}") from None
-    from decima.learning.export import POLICY_NAME, export
+    from decima.learning.cards import POLICY_NAME, export
 
     path = Path(out, POLICY_NAME) if policy is None else Path(policy)
     return TrainingResult(run, trained, export(run, trained, path))

@@ -8,8 +8,7 @@ from decima.core.errors import TrainingError
 from decima.learning.automatic import KerasLearner
 from decima.learning.gradient import chunks
 from decima.learning.loss import Loss, shuffled_parts
-from decima.learning.rollout import RolloutJob, Rollouts
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import RolloutJob, Rollouts, rollout_seeds
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.network import DecimaNetwork

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from decima.learning.budget import Progress
 from decima.learning.checkpoint import Checkpoint
+from decima.learning.configuration import Progress
 from decima.learning.loss import Loss
 from decima.learning.recipe import Recipe
-from decima.learning.rollout import RolloutJob, Rollouts, Teacher
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import RolloutJob, Rollouts, Teacher, rollout_seeds
 from decima.systems.spark.policy import architecture as architectures
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch

@@ -6,8 +6,7 @@ import pytest
 
 from decima.core.errors import ConfigError, TrainingError
 from decima.core.extras import MissingExtraError
-from decima.learning.rollout import RolloutJob, Rollouts, Teacher
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import RolloutJob, Rollouts, Teacher, rollout_seeds
 from decima.systems.spark.policy.episodes import Episodes
 from tests.unit.learning.small import NETWORK, STREAM, TASK
 

@@ -10,8 +10,8 @@ from decima.core.files import sole_use
 from decima.learning import checkpoint as checkpoints
 from decima.learning import trainer as trainers
 from decima.learning.algorithms.policy_gradient import PolicyGradient
-from decima.learning.budget import Budget
 from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.configuration import Budget
 from decima.learning.gradient import Learner
 from decima.learning.logs import CURVE_NAME, EVENTS_NAME
 from decima.learning.recipe import Recipe

@@ -5,7 +5,7 @@ import pytest
 
 import decima
 from decima.core.objectives import OBJECTIVES, Objective, register_objective
-from decima.learning.seeds import VALIDATION_SEED
+from decima.learning.rollout import VALIDATION_SEED
 from decima.systems.spark.policy.run import TaskValidation
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from tests.unit.learning.small import NETWORK, TASK

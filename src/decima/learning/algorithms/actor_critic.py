@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from decima.core.configuration import choice, number, switch, whole
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths
-from decima.learning.budget import Progress
+from decima.learning.configuration import Progress, choice, number, switch, whole
 from decima.learning.loss import CRITIC, Gradient, Loss
 from decima.learning.returns import Episode, RegressionMemory, advantages, backward_sums
 

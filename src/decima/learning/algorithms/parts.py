@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.core.configuration import Configuration, choice, number, whole
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState
-from decima.learning.budget import Progress
+from decima.learning.configuration import Configuration, Progress, choice, number, whole
 
 if TYPE_CHECKING:
     from decima.learning.agent import Agent

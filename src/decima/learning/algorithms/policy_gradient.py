@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from decima.core.configuration import choice, number, switch, whole
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates, Updates, share_of
-from decima.learning.budget import Progress
+from decima.learning.configuration import Progress, choice, number, switch, whole
 from decima.learning.loss import Gradient, Loss, shuffled_parts
 from decima.learning.returns import Advantages, Episode, RegressionMemory, RewardRate, advantages
 
