@@ -158,24 +158,24 @@ class Recipe:
     # ---- where recipes come from --------------------------------------------------------------------------------
 
     @classmethod
-    def named(cls, recipe: str, kind: str = "batch", /, **changes) -> Recipe:
+    def named(cls, recipe: str, task: str = "batch", /, **changes) -> Recipe:
         """A recipe of :data:`RECIPES`, some fields replaced.
 
         Args:
             recipe: Its name; ``"fast"`` stands for ``"fast-batch"`` where the kind is ``"batch"``, and so on.
-            kind: Kind of task that it is for; a recipe of that kind goes before one of the name alone.
+            task: Kind of task that it is for; a recipe of that kind goes before one of the name alone.
             **changes: Flat fields.
         """
-        name = f"{recipe}-{kind}" if f"{recipe}-{kind}" in RECIPES else recipe
+        name = f"{recipe}-{task}" if f"{recipe}-{task}" in RECIPES else recipe
         return cls.of_fields(**({"name": name} | RECIPES.find(name))).replace(**changes)
 
     @classmethod
-    def load(cls, path: str | Path, kind: str = "batch") -> Recipe:
+    def load(cls, path: str | Path, task: str = "batch") -> Recipe:
         """Read flat fields from YAML; ``base: fast`` starts from a recipe instead of the defaults.
 
         Args:
             path: The file.
-            kind: As in :meth:`named`.
+            task: As in :meth:`named`.
 
         Raises:
             ConfigError: The file cannot be read, is no mapping, or holds an unknown name or a bad value.
@@ -191,18 +191,18 @@ class Recipe:
             raise ConfigError(f"recipe {path} must hold fields and values, got {type(content).__name__}")
         base = content.pop("base", "paper")
         try:
-            return cls.named(base, kind, **({"name": path.stem} | _typed(content)))
+            return cls.named(base, task, **({"name": path.stem} | _typed(content)))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
 
     @classmethod
-    def of(cls, name: str | Recipe, texts: Mapping[str, str] | None = None, kind: str = "batch") -> Recipe:
+    def of(cls, name: str | Recipe, texts: Mapping[str, str] | None = None, task: str = "batch") -> Recipe:
         """Recipe by name or YAML file, with flat fields replaced by command-line texts.
 
         Args:
             name: Name, path, or a recipe.
             texts: Texts by name of the field.
-            kind: As in :meth:`named`.
+            task: As in :meth:`named`.
 
         Raises:
             ConfigError: A name is unknown, or a value of another type or out of range.
@@ -210,7 +210,7 @@ class Recipe:
         if isinstance(name, Recipe):
             recipe = name
         else:
-            recipe = cls.load(name, kind) if name.endswith((".yaml", ".yml")) else cls.named(name, kind)
+            recipe = cls.load(name, task) if name.endswith((".yaml", ".yml")) else cls.named(name, task)
         return recipe.replace(**_typed(texts or {}, recipe.algorithm))
 
 

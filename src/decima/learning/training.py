@@ -11,6 +11,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.files import read_json
 from decima.core.grammar import changed_texts, hint, value_text
@@ -33,7 +34,7 @@ class TrainingRequest:
     """What is asked of a training in every system.
 
     Raises:
-        ConfigError: The seed is negative.
+        ConfigError: The seed is no whole number of at least 0.
     """
 
     recipe: str | Recipe  # name, path of a .yaml file, or a recipe
@@ -42,8 +43,7 @@ class TrainingRequest:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ConfigError(f"seed must be a whole number of at least 0, got {self.seed}")
+        check_whole("seed", self.seed, least=0)
 
     def groups(self, *names: str) -> dict[str, dict[str, str]]:
         """Changed texts by group and key.

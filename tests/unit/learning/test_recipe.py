@@ -23,7 +23,7 @@ def test_named_recipes_exist_and_paper_is_algorithm_1():
     assert 1.0 / (1000.0 * learning.episode_end_s) == pytest.approx(5e-8)
     assert Recipe.named("fast") == Recipe.named("fast-batch")
     assert Recipe.named("fast", "stream") == Recipe.named("fast-stream")
-    assert Recipe.of("fast", kind="stream").imitation != Recipe.of("fast").imitation
+    assert Recipe.of("fast", task="stream").imitation != Recipe.of("fast").imitation
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
