@@ -26,16 +26,6 @@ class Minimum:
     curve: list[dict[str, float]] = field(default_factory=list)
 
 
-class _Normal:
-    """Standard normal draws in the form that ``cma`` asks for."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self._rng = rng
-
-    def __call__(self, *shape: int) -> np.ndarray:
-        return self._rng.standard_normal(shape)
-
-
 def _strategy(x0, sigma, bounds, population, rng):
     import cma
 
@@ -43,7 +33,7 @@ def _strategy(x0, sigma, bounds, population, rng):
         "bounds": list(bounds),
         "popsize": population,
         "seed": np.nan,  # leaves NumPy's global generator alone
-        "randn": _Normal(rng),
+        "randn": lambda *shape: rng.standard_normal(shape),
         "verbose": -9,
         "verb_log": 0,
         "maxfevals": np.inf,

@@ -27,14 +27,7 @@ DRAWN = "drawn"  # name of what says whether a run took chance
 
 
 class _Runs:
-    """Function from a workload's index and schedulers to the outcomes of their runs on it.
-
-    Args:
-        workloads: What to run.
-        settings: Settings of the system.
-        seeds: One per workload.
-        keep: Keep the states between calls.
-    """
+    """Function from a workload's index and schedulers to the outcomes of their runs on it."""
 
     def __init__(
         self, workloads: Sequence[SystemWorkload], settings: SystemSettings, seeds: Sequence[int], keep: bool
