@@ -99,17 +99,13 @@ def minimize(
         if not values:
             points[: len(padded)] = padded
         plain = np.array([point[: len(start)] for point in points])
-        if len(values) < len(known):
-            generation = [float(value) for value in known[len(values)]]
-            if len(generation) != len(points):
-                raise ConfigError(
-                    f"cannot resume: generation {len(values)} of the checkpoint has {len(generation)} values, "
-                    f"expected {len(points)}"
-                )
-            fresh = False
-        else:
-            generation = [float(value) for value in evaluate(plain)]
-            fresh = True
+        fresh = len(values) >= len(known)
+        generation = [float(value) for value in (evaluate(plain) if fresh else known[len(values)])]
+        if not fresh and len(generation) != len(points):
+            raise ConfigError(
+                f"cannot resume: generation {len(values)} of the checkpoint has {len(generation)} values, "
+                f"expected {len(points)}"
+            )
         evaluations += len(generation)
         values.append(generation)
         with warnings.catch_warnings():

@@ -8,7 +8,6 @@ defaults are the printed ones, which do not learn here; options change targets (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -120,7 +119,7 @@ class ActorCritic(AgentAlgorithm):
         length_s = config.mean_episode_s(now.since, now.share)
         records = agent.collect(now.iteration, config.sequences, config.rollouts, length_s)
         batch = agent.batch(records)
-        groups = self._groups(records)
+        groups = self.sequences(records, config.rollouts)
         decisions = np.arange(sum(len(episode.rewards) for group in groups for episode in group))
         slow = critic.values(batch, decisions)[2] if config.trace < 1.0 else np.zeros(len(decisions))
         targets = self._targets(groups, slow)
@@ -151,11 +150,6 @@ class ActorCritic(AgentAlgorithm):
             "learning_rate": config.lr_start,
         }
         return agent.describe(records) | row
-
-    def _groups(self, records: Sequence) -> list[list[Episode]]:
-        """Episodes by sequence."""
-        rollouts = self.config.rollouts
-        return [self.agent.episodes(records[k : k + rollouts]) for k in range(0, len(records), rollouts)]
 
     def _targets(self, groups: list[list[Episode]], slow: np.ndarray) -> np.ndarray:
         """Reward plus what follows (line 9), 0 after the last, float64 [D].

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from decima.learning.configuration import Configuration, Progress, choice, numbe
 
 if TYPE_CHECKING:
     from decima.learning.agent import Agent
+    from decima.learning.returns import Episode
 
 # What has an end of its own: every sequence, every rollout, or none, when all episodes have the mean length.
 ENDS = ("sequence", "rollout", "fixed")
@@ -133,6 +135,10 @@ class AgentAlgorithm:
     def begin(self) -> None:
         """Forget what the optimiser knows of an earlier phase."""
         self.agent.learner.restart_adam()
+
+    def sequences(self, records: Sequence, rollouts: int) -> list[list[Episode]]:
+        """Episodes by sequence, so many of each one after the other."""
+        return [self.agent.episodes(records[first : first + rollouts]) for first in range(0, len(records), rollouts)]
 
     def state(self) -> AlgorithmState:
         """Weights and the state of the optimiser."""

@@ -195,8 +195,7 @@ class PolicyGradient(AgentAlgorithm):
         config = self.config
         differential = self.agent.streaming and config.differential
         sequences = []
-        for first in range(0, len(records), self._group):
-            group = self.agent.episodes(records[first : first + self._group])
+        for group in self.sequences(records, self._group):
             # An average is subtracted over time: with one end for all, nobody gains by being done sooner or later.
             changes = {"end_s": max(episode.end_s for episode in group)} if differential else {}
             scale = config.reward_scale_s
