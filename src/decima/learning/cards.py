@@ -1,4 +1,4 @@
-"""Cards of stored policies: their origin, the export of a training run, and a table of all."""
+"""Cards of stored policies: origin, export of a training run, and a table of all."""
 
 from __future__ import annotations
 

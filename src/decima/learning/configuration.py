@@ -1,4 +1,4 @@
-"""Checked records of numbers: what budgets, optimisers and algorithms are configured by; the budget of training.
+"""Checked records of numbers that configure training, among them its budget.
 
 A field is declared by :func:`number`, :func:`whole`, :func:`choice` or :func:`switch`, with its documentation beside
 it; :class:`Configuration` checks the values of all fields when a record is made. A field of another kind has its

@@ -46,12 +46,6 @@ class TrainingLog:
             self._events = tf.summary.create_file_writer(str(folder / EVENTS_NAME))
         self._bar = progress_bar("train", 1.0, share=True) if progress else None
 
-    def __enter__(self) -> TrainingLog:
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
-
     def _write(self, rows: list[dict], *, anew: bool) -> None:
         """Write rows to the curve, behind those that it has or as all there are."""
         text = io.StringIO()

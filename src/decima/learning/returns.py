@@ -199,7 +199,7 @@ def _linear_part(
     share: float,
     ridge: float,
 ) -> list[np.ndarray]:
-    """Linear function of the summaries, fitted to residual returns without the episode itself; updates the memory."""
+    """Linear function of the summaries, fitted to residuals of other episodes; updates the memory."""
     summaries = [episode.summary for group in sequences for episode in group]
     means = _time_averages(sequences, summaries)
     differences = [summary - mean for summary, mean in zip(summaries, means, strict=True)]

@@ -1,4 +1,4 @@
-"""Episodes of the current policy on threads, processes or Ray, with the same result, and their seeds."""
+"""Episodes of the current policy on threads, processes or Ray, and their seeds."""
 
 from __future__ import annotations
 

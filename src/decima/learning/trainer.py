@@ -135,7 +135,8 @@ class Trainer:
                 self._lock(held)
                 self._open(resume)
                 options = {"tensorboard": self._tensorboard, "progress": self._progress}
-                self._loop(held.enter_context(TrainingLog(self.folder, self.columns, self._curve, **options)))
+                log = TrainingLog(self.folder, self.columns, self._curve, **options)
+                self._loop(held.enter_context(contextlib.closing(log)))
         finally:
             self.algorithm.close()
         return self._outcome()
