@@ -50,7 +50,7 @@ def test_a_full_disk_and_a_kill_leave_the_last_good_checkpoint(tmp_path, monkeyp
     def fail(*_, **__):
         raise error
 
-    message = "cannot write .*No space left on device; the last good checkpoint" if error is FULL else ""
+    message = "cannot write .*No space left on device; the last good checkpoint" if error is FULL else None
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, fail)
         with pytest.raises(CheckpointError if error is FULL else Killed, match=message):
