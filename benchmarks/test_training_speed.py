@@ -11,8 +11,7 @@ import pytest
 
 from decima.learning.automatic import KerasLearner
 from decima.learning.loss import Loss
-from decima.learning.rollout import RolloutJob, Rollouts
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import RolloutJob, Rollouts, rollout_seeds
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes

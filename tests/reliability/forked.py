@@ -13,7 +13,7 @@ import sys
 MODULES = (
     "decima.commands.train",
     "decima.learning.run",
-    "decima.learning.export",
+    "decima.learning.cards",
     "decima.systems.spark.policy.learned",
 )
 

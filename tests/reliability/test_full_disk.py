@@ -85,7 +85,7 @@ def test_the_library_raises_and_leaves_the_old_file(name, tmp_path):
 
 
 def test_a_training_ends_with_its_last_checkpoint_and_goes_on_when_there_is_room(tmp_path):
-    from decima.learning.budget import Budget
+    from decima.learning.configuration import Budget
     from decima.learning.trainer import Trainer
 
     def climb(name, iterations):

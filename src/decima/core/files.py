@@ -43,7 +43,8 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    with _opened(path.parent) as folder:
+        os.fsync(folder)
 
 
 def written_file(path: str | os.PathLike) -> Path:
@@ -86,14 +87,21 @@ def sole_use(folder: Path, *, wait: bool = False) -> Iterator[bool]:
         Whether nobody else has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
+    with _opened(folder) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
         else:
             yield True
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """Descriptor of a folder during a block."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield handle
     finally:
         os.close(handle)
 
@@ -149,16 +157,6 @@ def _new_file(path: Path, suffix: str) -> tuple[Path, int]:
         finally:
             os.close(handle)
         return temporary, mode
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def plain(value: Any) -> Any:

@@ -25,7 +25,7 @@ class Option:
 
     name: str  # its key
     doc: str  # what it means
-    kind: type = str  # type of its value: ``str``, ``int``, ``float`` or ``bool``
+    value_type: type = str  # type of its value: ``str``, ``int``, ``float`` or ``bool``
     required: bool = False  # whether nothing goes without it
     default: Any = None  # its value if not given; None where whoever reads it has one
 
@@ -39,7 +39,7 @@ class Option:
         Raises:
             ConfigError: The text is no value of that type.
         """
-        return read_value(text, self.kind, f"{where}: {self.name}")
+        return read_value(text, self.value_type, f"{where}: {self.name}")
 
 
 def split_options(text: str, first: str | None = None, name: str | None = None) -> tuple[str, dict[str, str]]:
@@ -138,31 +138,31 @@ def read_fields(texts: Mapping[str, str], record: type, where: str) -> dict[str,
     return {key: read_value(text, types[key], f"{where}{key}") for key, text in texts.items()}
 
 
-def read_value(text: str, kind: Any, where: str) -> Any:
+def read_value(text: str, value_type: Any, where: str) -> Any:
     """Read a text as a value of a type.
 
     Args:
         text: The text; ``none`` is None where the type allows that, members of a tuple are joined by ``+``, those of a
             dictionary are ``key=value,key=value``.
-        kind: ``str``, ``int``, ``float``, ``bool``, ``tuple[X, ...]``, ``dict[str, X]``, or one of them or None.
+        value_type: ``str``, ``int``, ``float``, ``bool``, ``tuple[X, ...]``, ``dict[str, X]``, or one of them or None.
         where: What the value is, for the error message.
 
     Raises:
         ConfigError: The text is no value of that type.
     """
-    members = [member for member in get_args(kind) if member not in (NoneType, ...)]
-    if NoneType in get_args(kind):
+    members = [member for member in get_args(value_type) if member not in (NoneType, ...)]
+    if NoneType in get_args(value_type):
         return None if text.lower() == "none" else read_value(text, members[0], where)
-    if get_origin(kind) is tuple:
+    if get_origin(value_type) is tuple:
         return tuple(read_value(part, members[0], where) for part in text.split("+"))
-    if get_origin(kind) is dict:
+    if get_origin(value_type) is dict:
         texts = key_values(text.split(","), where)
         return {key: read_value(value, members[1], f"{where}: {key}") for key, value in texts.items()}
     try:
-        value = _TRUTH[text.lower()] if kind is bool else kind(text)
+        value = _TRUTH[text.lower()] if value_type is bool else value_type(text)
     except (KeyError, ValueError):
-        raise ConfigError(f"{where} is {text!r}; expected {_EXPECTED[kind]}") from None
-    if kind is float and math.isnan(value):
+        raise ConfigError(f"{where} is {text!r}; expected {_EXPECTED[value_type]}") from None
+    if value_type is float and math.isnan(value):
         raise ConfigError(f"{where} is {text!r}; expected a number")
     return value
 

@@ -26,16 +26,6 @@ class Minimum:
     curve: list[dict[str, float]] = field(default_factory=list)
 
 
-class _Normal:
-    """Standard normal draws in the form that ``cma`` asks for."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self._rng = rng
-
-    def __call__(self, *shape: int) -> np.ndarray:
-        return self._rng.standard_normal(shape)
-
-
 def _strategy(x0, sigma, bounds, population, rng):
     import cma
 
@@ -43,7 +33,7 @@ def _strategy(x0, sigma, bounds, population, rng):
         "bounds": list(bounds),
         "popsize": population,
         "seed": np.nan,  # leaves NumPy's global generator alone
-        "randn": _Normal(rng),
+        "randn": lambda *shape: rng.standard_normal(shape),
         "verbose": -9,
         "verb_log": 0,
         "maxfevals": np.inf,
@@ -109,17 +99,13 @@ def minimize(
         if not values:
             points[: len(padded)] = padded
         plain = np.array([point[: len(start)] for point in points])
-        if len(values) < len(known):
-            generation = [float(value) for value in known[len(values)]]
-            if len(generation) != len(points):
-                raise ConfigError(
-                    f"cannot resume: generation {len(values)} of the checkpoint has {len(generation)} values, "
-                    f"expected {len(points)}"
-                )
-            fresh = False
-        else:
-            generation = [float(value) for value in evaluate(plain)]
-            fresh = True
+        fresh = len(values) >= len(known)
+        generation = [float(value) for value in (evaluate(plain) if fresh else known[len(values)])]
+        if not fresh and len(generation) != len(points):
+            raise ConfigError(
+                f"cannot resume: generation {len(values)} of the checkpoint has {len(generation)} values, "
+                f"expected {len(points)}"
+            )
         evaluations += len(generation)
         values.append(generation)
         with warnings.catch_warnings():

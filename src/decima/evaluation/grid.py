@@ -12,9 +12,8 @@ from decima.core import files
 from decima.core.errors import ConfigError
 from decima.core.grammar import key_values, read_value
 from decima.core.objectives import Objective
-from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, objective_of, system_of
-from decima.evaluation.pool import RunPool
-from decima.evaluation.tuning import TEST_SEED, TuneResult, describe_pool
+from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload
+from decima.evaluation.tuning import Fit, TuneResult
 
 if TYPE_CHECKING:
     import pandas
@@ -78,49 +77,22 @@ def grid_search(
         UnknownSchedulerError: No such scheduler.
         ConfigError: It has no such parameter, a value is out of range, or there are too many combinations.
     """
-    system = system_of(settings)
-    objective = objective_of(system, metric)
-    fixed = dict(fixed or {})
     if not grid:
         raise ConfigError("the grid is empty; expected values of one parameter at least, such as alpha=-1+0")
-    if both := set(grid) & set(fixed):
+    if both := set(grid) & set(fixed or {}):
         raise ConfigError(f"{', '.join(sorted(both))} is both in the grid and fixed; expected it once")
     count = int(np.prod([len(values) for values in grid.values()]))
     if count > MOST_CANDIDATES:
         raise ConfigError(f"the grid has {count:,} combinations; expected at most {MOST_CANDIDATES:,}")
-    default = form_for(system.make_scheduler(name, **fixed), train)
-    if not hasattr(default, "parameters"):
-        raise ConfigError(f"scheduler {name} is not a compiled heuristic; only these can be tuned")
+    fit = Fit(name, train, settings, metric, fixed, baseline, test, train_seeds, test_seeds, workers, backend)
     points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    candidates = [system.make_scheduler(name, **(default.values | point)) for point in points]
-    against = None if baseline is None else system.make_scheduler(baseline)
-    label = baseline if isinstance(baseline, str) else getattr(against, "name", None)
-    with RunPool(train, settings, seeds=train_seeds, workers=workers, backend=backend) as pool:
-        scores = pool.measure(candidates, (objective,), progress=progress)[objective.column]
-        loss = np.where(np.isnan(scores).any(axis=1), np.inf, objective.loss(scores.mean(axis=1)))
-        best = candidates[int(np.argmin(loss))]
-        policies = {"tuned": best, "default": default} | ({} if against is None else {label: against})
-        train_scores = pool.measure(list(policies.values()), (objective,))[objective.column]
-        about = {"train": describe_pool(pool), "test": None, "search": {"grid": files.plain(dict(grid))}}
-    test_scores = ()
-    if test is not None:
-        seeds = range(TEST_SEED, TEST_SEED + len(test)) if test_seeds is None else test_seeds
-        with RunPool(test, settings, seeds=seeds, workers=workers, backend=backend) as pool:
-            test_scores = pool.measure(list(policies.values()), (objective,))[objective.column]
-            about["test"] = describe_pool(pool)
-    column = objective.with_unit("mean")
-    return TuneResult(
-        scheduler=name,
-        parameters=dict(best.values),
-        tuned=tuple(grid),
-        objective=objective,
-        settings=settings,
-        train=dict(zip(policies, train_scores, strict=True)),
-        test=dict(zip(policies, test_scores, strict=bool(len(test_scores)))),
-        baseline=None if against is None else label,
-        curve=[point | {column: float(np.mean(row))} for point, row in zip(points, scores, strict=True)],
-        about=about,
-    )
+    candidates = [fit.candidate(point) for point in points]
+    with fit.train:
+        scores = fit.scores(fit.train, candidates, progress)
+        best = candidates[int(np.argmin(fit.losses(scores)))]
+        column = fit.objective.with_unit("mean")
+        curve = [point | {column: float(np.mean(row))} for point, row in zip(points, scores, strict=True)]
+        return fit.result(best, list(grid), curve, {"grid": files.plain(dict(grid))})
 
 
 def grid_table(result: TuneResult) -> pandas.DataFrame:

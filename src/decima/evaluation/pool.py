@@ -19,27 +19,15 @@ from decima.core.system import (
     require_workload,
     system_of,
 )
-from decima.evaluation.workers import make_workers
+from decima.evaluation.workers import ThreadWorkers, make_workers
 
 UNFINISHED = "unfinished"  # column of the number of unfinished jobs
 TO_COME = "to_come"  # column of the number of jobs among them that had not arrived when the run was cut
 DRAWN = "drawn"  # name of what says whether a run took chance
 
 
-def _is_concurrent(scheduler: SystemScheduler) -> bool:
-    """Whether it may serve several runs at the same time, and in other processes."""
-    return bool(getattr(scheduler, "concurrent", False))
-
-
 class _Runs:
-    """Function from a workload's index and schedulers to the outcomes of their runs on it.
-
-    Args:
-        workloads: What to run.
-        settings: Settings of the system.
-        seeds: One per workload.
-        keep: Keep the states between calls.
-    """
+    """Function from a workload's index and schedulers to the outcomes of their runs on it."""
 
     def __init__(
         self, workloads: Sequence[SystemWorkload], settings: SystemSettings, seeds: Sequence[int], keep: bool
@@ -144,14 +132,14 @@ class RunPool:
         if not schedulers:
             raise ConfigError("no scheduler given; expected at least one")
         objectives = [objective_of(self.system, metric) for metric in metrics]
-        values = {each.column: np.full((len(schedulers), len(self)), np.nan) for each in objectives}
-        for name in (UNFINISHED, TO_COME):
-            values[name] = np.zeros((len(schedulers), len(self)), dtype=np.int64)
-        values[DRAWN] = np.ones((len(schedulers), len(self)), dtype=bool)
-        together = [row for row, scheduler in enumerate(schedulers) if _is_concurrent(scheduler)]
+        shape = len(schedulers), len(self)
+        values = {each.column: np.full(shape, np.nan) for each in objectives}
+        values |= {name: np.zeros(shape, dtype=np.int64) for name in (UNFINISHED, TO_COME)}
+        values[DRAWN] = np.ones(shape, dtype=bool)
+        together = [row for row, scheduler in enumerate(schedulers) if getattr(scheduler, "concurrent", False)]
         apart = [row for row in range(len(schedulers)) if row not in together]
         with progress_bar(progress, len(self) * len(schedulers), "run") as bar:
-            for rows, run_all in ((together, self._workers.map), (apart, self._run_here)):
+            for rows, workers in ((together, self._workers), (apart, ThreadWorkers(self._runs, 1))):
                 if not rows:
                     continue
                 items = [(index, [schedulers[row] for row in rows]) for index in range(len(self))]
@@ -171,15 +159,8 @@ class RunPool:
                         bar.set_postfix_str(_best(objectives[0], named, means), refresh=False)
                     bar.update(len(rows))
 
-                run_all(items, keep)
+                workers.map(items, keep)
         return values
-
-    def _run_here(self, items: Sequence, advance) -> list:
-        outcomes = []
-        for item in items:
-            outcomes.append(self._runs(item))
-            advance(outcomes[-1])
-        return outcomes
 
 
 def _best(objective: Objective, names: Sequence[str], means: np.ndarray) -> str:

@@ -24,7 +24,7 @@ from decima.core.progress import progress_bar
 from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, objective_of, system_of
 from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import RunPool
-from decima.evaluation.statistics import paired_change
+from decima.evaluation.statistics import mean_interval, paired_change
 
 if TYPE_CHECKING:
     import pandas
@@ -95,20 +95,12 @@ class TuneResult:
         rows = []
         for name, scores in (("train", self.train), ("test", self.test)):
             for policy, values in scores.items():
-                change, low, high = paired_change(scores["tuned"], values)
-                sem = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-                rows.append(
-                    {
-                        "workloads": name,
-                        "policy": policy,
-                        self.objective.with_unit("mean"): float(np.mean(values)),
-                        self.objective.with_unit("sem"): sem,
-                        "tuned_change_percent": 0.0 if policy == "tuned" else change,
-                        "tuned_change_low": 0.0 if policy == "tuned" else low,
-                        "tuned_change_high": 0.0 if policy == "tuned" else high,
-                    }
-                )
-        return pandas.DataFrame(rows)
+                change = (0.0, 0.0, 0.0) if policy == "tuned" else paired_change(scores["tuned"], values)
+                mean, sem, _, _ = mean_interval(values)
+                rows.append((name, policy, mean, sem, *change))
+        means = [self.objective.with_unit(statistic) for statistic in ("mean", "sem")]
+        changes = ("tuned_change_percent", "tuned_change_low", "tuned_change_high")
+        return pandas.DataFrame(rows, columns=["workloads", "policy", *means, *changes])
 
     def card(self) -> dict:
         """Collect everything about the result as plain JSON values; ``parameters`` is what ``make_scheduler`` takes."""
@@ -138,6 +130,67 @@ class TuneResult:
     def _repr_html_(self) -> str:
         values = ", ".join(f"{name} = {self.parameters[name]:.3g}" for name in self.tuned)
         return f"<p><b>{self.scheduler}</b>: {values}</p>{self.table().round(2).to_html(index=False, border=0)}"
+
+
+class Fit:
+    """What every search of parameters has: candidates, workloads and a baseline; arguments as of :func:`tune`.
+
+    Raises:
+        ConfigError: The scheduler is no compiled heuristic, or an argument is out of range.
+    """
+
+    def __init__(
+        self, name, train, settings, metric, fixed, baseline, test, train_seeds, test_seeds, workers, backend
+    ) -> None:
+        self.name, self.settings, self.fixed = name, settings, dict(fixed or {})
+        self.system = system_of(settings)
+        self.objective = objective_of(self.system, metric)
+        self.default = form_for(self.system.make_scheduler(name, **self.fixed), train)
+        if not hasattr(self.default, "parameters"):
+            raise ConfigError(f"scheduler {name} is not a compiled heuristic; only these can be tuned")
+        self.baseline = {}
+        if baseline is not None:
+            against = self.system.make_scheduler(baseline)
+            self.baseline = {baseline if isinstance(baseline, str) else against.name: against}
+        self.train = RunPool(train, settings, seeds=train_seeds, workers=workers, backend=backend)
+        self.test = None
+        if test is not None:
+            seeds = range(TEST_SEED, TEST_SEED + len(test)) if test_seeds is None else test_seeds
+            self.test = RunPool(test, settings, seeds=seeds, workers=workers, backend=backend)
+
+    def candidate(self, values: Mapping[str, float]) -> SystemScheduler:
+        """The scheduler with some values that are not its default ones."""
+        return self.system.make_scheduler(self.name, **(self.default.values | values))
+
+    def scores(self, pool: RunPool, schedulers: Sequence[SystemScheduler], progress: str | None = None) -> np.ndarray:
+        """Scores of schedulers, float64 [schedulers, workloads]."""
+        return pool.measure(schedulers, (self.objective,), progress=progress)[self.objective.column]
+
+    def losses(self, scores: np.ndarray) -> np.ndarray:
+        """Mean losses, float64 [schedulers]; infinite where a run has no score."""
+        return np.where(np.isnan(scores).any(axis=1), np.inf, self.objective.loss(scores.mean(axis=1)))
+
+    def result(self, best: SystemScheduler, tuned: Sequence[str], curve: list[dict], search: dict) -> TuneResult:
+        """The best candidate beside its default and the baseline, on training and test workloads."""
+        policies = {"tuned": best, "default": self.default} | self.baseline
+        scores: dict[str, dict] = {"train": {}, "test": {}}
+        about: dict[str, dict | None] = {"train": None, "test": None, "search": search}
+        for part, pool in (("train", self.train), ("test", self.test)):
+            if pool is not None:
+                with pool:
+                    scores[part] = dict(zip(policies, self.scores(pool, list(policies.values())), strict=True))
+                about[part] = describe_pool(pool)
+        return TuneResult(
+            scheduler=self.name,
+            parameters=dict(best.values),
+            tuned=tuple(tuned),
+            objective=self.objective,
+            settings=self.settings,
+            **scores,
+            baseline=next(iter(self.baseline), None),
+            curve=curve,
+            about=about,
+        )
 
 
 def tune(
@@ -190,50 +243,29 @@ def tune(
         UnknownSchedulerError: No such scheduler.
         ConfigError: It has nothing to tune, an argument is out of range, or the checkpoint belongs to another search.
     """
-    system = system_of(settings)
-    objective = objective_of(system, metric)
-    fixed = dict(fixed or {})
-    default = form_for(system.make_scheduler(name, **fixed), train)
-    if not hasattr(default, "parameters"):
-        raise ConfigError(f"scheduler {name} is not a compiled heuristic; only these can be tuned")
-    tunable = [item for item in default.parameters if item.tunable and item.name not in fixed]
+    fit = Fit(name, train, settings, metric, fixed, baseline, test, train_seeds, test_seeds, workers, backend)
+    tunable = [item for item in fit.default.parameters if item.tunable and item.name not in fit.fixed]
     if not tunable:
-        raise ConfigError(f"scheduler {name} has no parameter to tune" + (" besides the fixed ones" if fixed else ""))
-    begin = form_for(system.make_scheduler(name, **(fixed | dict(start or {}))), train)
+        besides = " besides the fixed ones" if fit.fixed else ""
+        raise ConfigError(f"scheduler {name} has no parameter to tune{besides}")
+    begin = form_for(fit.system.make_scheduler(name, **(fit.fixed | dict(start or {}))), train)
     scaling = Scaling(tunable)
-    against = None if baseline is None else system.make_scheduler(baseline)
-    pool = RunPool(train, settings, seeds=train_seeds, workers=workers, backend=backend)
-    test_pool = None
-    if test is not None:
-        seeds = range(TEST_SEED, TEST_SEED + len(test)) if test_seeds is None else test_seeds
-        test_pool = RunPool(test, settings, seeds=seeds, workers=workers, backend=backend)
-    about = {
-        "train": describe_pool(pool),
-        "test": describe_pool(test_pool) if test_pool else None,
-        "search": {"seed": int(seed), "population": population, "first_step": FIRST_STEP},
-    }
+    search = {"seed": int(seed), "population": population, "first_step": FIRST_STEP}
     problem = files.plain(
         {
             "scheduler": name,
-            "fixed": fixed,
+            "fixed": fit.fixed,
             "start": begin.values,
-            "metric": objective.column,
+            "metric": fit.objective.column,
             "settings": settings.as_dict(),
-            "train": about["train"],
-            "search": about["search"],
+            "train": describe_pool(fit.train),
+            "search": search,
         }
     )
     known = _read_checkpoint(checkpoint, problem) if checkpoint is not None else []
 
-    def scores(runs: RunPool, schedulers: list[SystemScheduler]) -> np.ndarray:
-        return runs.measure(schedulers, (objective,))[objective.column]
-
-    def candidate(unit: np.ndarray) -> SystemScheduler:
-        return system.make_scheduler(name, **(default.values | scaling.decode(unit)))
-
     def evaluate(units: np.ndarray) -> np.ndarray:
-        measured = scores(pool, [candidate(unit) for unit in units])
-        return np.where(np.isnan(measured).any(axis=1), np.inf, objective.loss(measured.mean(axis=1)))
+        return fit.losses(fit.scores(fit.train, [fit.candidate(scaling.decode(unit)) for unit in units]))
 
     def after_generation(values: list[list[float]], best: Minimum) -> None:
         if checkpoint is not None:
@@ -243,7 +275,7 @@ def tune(
         bar.update(len(values[-1]))
 
     done = sum(map(len, known))
-    with progress_bar(progress, max(budget, done), "candidate", done=done) as bar, pool:
+    with progress_bar(progress, max(budget, done), "candidate", done=done) as bar, fit.train:
         best = minimize(
             evaluate,
             scaling.encode(begin.values),
@@ -252,32 +284,13 @@ def tune(
             budget=budget,
             seed=seed,
             population=population,
-            inject=[scaling.encode(default.values)] if start else (),
+            inject=[scaling.encode(fit.default.values)] if start else (),
             known=known,
             on_generation=after_generation,
         )
-        tuned = candidate(best.x)
-        policies = {"tuned": tuned, "default": default}
-        if against is not None:
-            label = baseline if isinstance(baseline, str) else against.name
-            policies[label] = against
-        train_scores = dict(zip(policies, scores(pool, list(policies.values())), strict=True))
-    test_scores = {}
-    if test_pool is not None:
-        with test_pool:
-            test_scores = dict(zip(policies, scores(test_pool, list(policies.values())), strict=True))
-    return TuneResult(
-        scheduler=name,
-        parameters=dict(tuned.values),
-        tuned=tuple(item.name for item in tunable),
-        objective=objective,
-        settings=settings,
-        train=train_scores,
-        test=test_scores,
-        baseline=None if against is None else label,
-        curve=best.curve,
-        about=about | {"search": about["search"] | {"evaluations": best.curve[-1]["evaluations"]}},
-    )
+        search |= {"evaluations": best.curve[-1]["evaluations"]}
+        names = [item.name for item in tunable]
+        return fit.result(fit.candidate(scaling.decode(best.x)), names, best.curve, search)
 
 
 def describe_pool(pool: RunPool) -> dict:

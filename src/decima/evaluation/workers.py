@@ -10,7 +10,6 @@ Whoever outgrows one machine sets ``RAY_ADDRESS``, or names the backend ``"ray"`
 from __future__ import annotations
 
 import multiprocessing
-import numbers
 import os
 import pickle
 import signal
@@ -22,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, ClassVar, Protocol
 
+from decima.core.checks import check_whole
 from decima.core.errors import ConfigError, WorkerError
 from decima.core.extras import require
 from decima.core.interrupts import obey
@@ -52,8 +52,7 @@ def check_workers(workers: int | None) -> int:
     """
     if workers is None:
         return os.cpu_count() or 1
-    if isinstance(workers, bool) or not isinstance(workers, numbers.Integral) or workers < 1:
-        raise ConfigError(f"workers must be a whole number of at least 1, got {workers!r}")
+    check_whole("workers", workers, least=1)
     return int(workers)
 
 

@@ -9,21 +9,11 @@ import numpy as np
 
 from decima.learning.loss import Gradient, Loss
 from decima.learning.returns import Episode
-from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher, rollout_seeds
 
 
-class WeightLearner(Protocol):
-    """Weights, their gradients and an optimiser."""
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Float32 [parameters], a copy."""
-
-    def gradient(
-        self, batch: Any, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
-    ) -> Gradient:
-        """Gradient of the summed loss of some decisions of a batch, see ``Learner.gradient``."""
+class Optimised(Protocol):
+    """Weights with an optimiser."""
 
     def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
         """Take one step; returns the norm of the gradient."""
@@ -36,6 +26,19 @@ class WeightLearner(Protocol):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`state` returned."""
+
+
+class WeightLearner(Optimised, Protocol):
+    """Weights, their gradients and an optimiser."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Float32 [parameters], a copy."""
+
+    def gradient(
+        self, batch: Any, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
+    ) -> Gradient:
+        """Gradient of the summed loss of some decisions of a batch, see ``Learner.gradient``."""
 
 
 class Agent(Protocol):

@@ -110,23 +110,9 @@ _block1 = _make_block(1, 8)
 
 @njit
 def dense(
-    x,
-    x_first,
-    x_stride,
-    x_step,
-    rows,
-    inputs,
-    w,
-    w_first,
-    b,
-    b_first,
-    b_stride,
-    out,
-    o_first,
-    o_stride,
-    outputs,
+    x, x_first, x_stride, x_step, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs,
     rectify,
-):
+):  # fmt: skip
     """``out = act(x @ W + b)`` for ``rows`` rows.
 
     Args:
@@ -194,23 +180,9 @@ def dense_layer(
 ):
     """Separately compiled layer :func:`dense`; its address is ``net_dense`` of the policy's record."""
     dense(
-        x,
-        x_first,
-        x_stride,
-        1,
-        rows,
-        inputs,
-        w,
-        w_first,
-        b,
-        b_first,
-        b_stride,
-        out,
-        o_first,
-        o_stride,
-        outputs,
+        x, x_first, x_stride, 1, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs,
         rectify,
-    )
+    )  # fmt: skip
 
 
 class _CompiledProduct(CompiledDecision):

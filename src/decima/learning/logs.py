@@ -38,29 +38,27 @@ class TrainingLog:
     ) -> None:
         self._path = folder / CURVE_NAME
         self._columns = columns
-        self._write_all(rows)
+        self._write(rows, anew=True)
         self._events = None
         if tensorboard:
             import tensorflow as tf
 
             self._events = tf.summary.create_file_writer(str(folder / EVENTS_NAME))
-        self._bar = None
-        if progress:
-            self._bar = progress_bar("train", 1.0, share=True)
+        self._bar = progress_bar("train", 1.0, share=True) if progress else None
 
-    def __enter__(self) -> TrainingLog:
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
-
-    def _write_all(self, rows: list[dict]) -> None:
+    def _write(self, rows: list[dict], *, anew: bool) -> None:
+        """Write rows to the curve, behind those that it has or as all there are."""
         text = io.StringIO()
         writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
-        writer.writeheader()
+        if anew:
+            writer.writeheader()
         writer.writerows(rows)
         try:
-            atomic_write_text(self._path, text.getvalue())
+            if anew:
+                atomic_write_text(self._path, text.getvalue())
+            else:
+                with open(self._path, "a", encoding="utf-8", newline="") as file:
+                    file.write(text.getvalue())
         except OSError as error:
             raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
 
@@ -73,11 +71,7 @@ class TrainingLog:
             headline: Column that the bar shows, where the row has it.
             best: Best score at validation so far, for the bar.
         """
-        try:
-            with open(self._path, "a", encoding="utf-8", newline="") as file:
-                csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(row)
-        except OSError as error:
-            raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
+        self._write([row], anew=False)
         if self._events is not None:
             self._write_events(row)
         if self._bar is not None:

@@ -9,7 +9,6 @@ from typing import Any, get_type_hints
 
 import yaml
 
-from decima.core.configuration import Configuration, number
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_value
 from decima.core.registry import Registry
@@ -17,7 +16,7 @@ from decima.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from decima.learning.algorithms.imitation import ImitationConfig
 from decima.learning.algorithms.phases import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
-from decima.learning.budget import Budget
+from decima.learning.configuration import Budget, Configuration, number
 
 # Named recipes, as fields that differ from the defaults; systems register theirs.
 RECIPES: Registry[Mapping[str, Any]] = Registry(
@@ -49,7 +48,7 @@ class AdamConfig(Configuration):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of :class:`decima.learning.optimizer.AdamWeights`."""
+        """Options of :class:`decima.learning.gradient.AdamWeights`."""
         return {"betas": (self.adam_beta1, self.adam_beta2), "epsilon": self.adam_epsilon}
 
 
@@ -159,24 +158,24 @@ class Recipe:
     # ---- where recipes come from --------------------------------------------------------------------------------
 
     @classmethod
-    def named(cls, recipe: str, kind: str = "batch", /, **changes) -> Recipe:
+    def named(cls, recipe: str, task: str = "batch", /, **changes) -> Recipe:
         """A recipe of :data:`RECIPES`, some fields replaced.
 
         Args:
             recipe: Its name; ``"fast"`` stands for ``"fast-batch"`` where the kind is ``"batch"``, and so on.
-            kind: Kind of task that it is for; a recipe of that kind goes before one of the name alone.
+            task: Kind of task that it is for; a recipe of that kind goes before one of the name alone.
             **changes: Flat fields.
         """
-        name = f"{recipe}-{kind}" if f"{recipe}-{kind}" in RECIPES else recipe
+        name = f"{recipe}-{task}" if f"{recipe}-{task}" in RECIPES else recipe
         return cls.of_fields(**({"name": name} | RECIPES.find(name))).replace(**changes)
 
     @classmethod
-    def load(cls, path: str | Path, kind: str = "batch") -> Recipe:
+    def load(cls, path: str | Path, task: str = "batch") -> Recipe:
         """Read flat fields from YAML; ``base: fast`` starts from a recipe instead of the defaults.
 
         Args:
             path: The file.
-            kind: As in :meth:`named`.
+            task: As in :meth:`named`.
 
         Raises:
             ConfigError: The file cannot be read, is no mapping, or holds an unknown name or a bad value.
@@ -192,18 +191,18 @@ class Recipe:
             raise ConfigError(f"recipe {path} must hold fields and values, got {type(content).__name__}")
         base = content.pop("base", "paper")
         try:
-            return cls.named(base, kind, **({"name": path.stem} | _typed(content)))
+            return cls.named(base, task, **({"name": path.stem} | _typed(content)))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
 
     @classmethod
-    def of(cls, name: str | Recipe, texts: Mapping[str, str] | None = None, kind: str = "batch") -> Recipe:
+    def of(cls, name: str | Recipe, texts: Mapping[str, str] | None = None, task: str = "batch") -> Recipe:
         """Recipe by name or YAML file, with flat fields replaced by command-line texts.
 
         Args:
             name: Name, path, or a recipe.
             texts: Texts by name of the field.
-            kind: As in :meth:`named`.
+            task: As in :meth:`named`.
 
         Raises:
             ConfigError: A name is unknown, or a value of another type or out of range.
@@ -211,7 +210,7 @@ class Recipe:
         if isinstance(name, Recipe):
             recipe = name
         else:
-            recipe = cls.load(name, kind) if name.endswith((".yaml", ".yml")) else cls.named(name, kind)
+            recipe = cls.load(name, task) if name.endswith((".yaml", ".yml")) else cls.named(name, task)
         return recipe.replace(**_typed(texts or {}, recipe.algorithm))
 
 

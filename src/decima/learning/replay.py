@@ -44,8 +44,7 @@ class ReplayMemory:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._block = -(-capacity // BLOCKS)
-        self._full: deque[Transitions] = deque()
-        self._filling: Transitions | None = None
+        self._blocks: deque[Transitions] = deque()  # all but the last are full
 
     def __len__(self) -> int:
         """Transitions that batches are drawn from."""
@@ -53,37 +52,36 @@ class ReplayMemory:
 
     @property
     def _held(self) -> int:
-        return len(self._full) * self._block + (0 if self._filling is None else len(self._filling))
+        return sum(map(len, self._blocks))
 
     def add(self, transitions: Transitions) -> None:
         """Take transitions in; the oldest ones beyond the capacity are forgotten."""
-        filling = transitions if self._filling is None else Transitions.joined([self._filling, transitions])
-        while len(filling) >= self._block:
-            self._full.append(filling.part(slice(0, self._block)))
-            filling = filling.part(slice(self._block, None))
-        self._filling = filling
+        if self._blocks and len(self._blocks[-1]) < self._block:
+            transitions = Transitions.joined([self._blocks.pop(), transitions])
+        for first in range(0, len(transitions), self._block):
+            self._blocks.append(transitions.part(slice(first, first + self._block)))
         while self._held - self._block >= self.capacity:
-            self._full.popleft()
+            self._blocks.popleft()
 
     def draw(self, count: int, rng: np.random.Generator) -> Transitions:
         """Draw ``count`` transitions, all equally likely, with replacement."""
         held = self._held
         places = rng.integers(held - len(self), held, size=count)
-        blocks = [*self._full, *([] if self._filling is None else [self._filling])]
-        first = blocks[0].arrays
+        first = self._blocks[0].arrays
         drawn = {name: np.empty((count, *values.shape[1:]), values.dtype) for name, values in first.items()}
         which, inside = places // self._block, places % self._block
         for index in np.unique(which):
             chosen = which == index
-            for name, values in blocks[index].arrays.items():
+            for name, values in self._blocks[index].arrays.items():
                 drawn[name][chosen] = values[inside[chosen]]
         return Transitions(drawn)
 
     def state(self) -> dict[str, np.ndarray]:
         """Arrays for a checkpoint."""
-        blocks = [*self._full, *([] if self._filling is None else [self._filling])]
         return {
-            f"{index}/{name}": values for index, block in enumerate(blocks) for name, values in block.arrays.items()
+            f"{index}/{name}": values
+            for index, block in enumerate(self._blocks)
+            for name, values in block.arrays.items()
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -92,8 +90,4 @@ class ReplayMemory:
         for key, values in arrays.items():
             index, _, name = key.partition("/")
             columns.setdefault(int(index), {})[name] = values
-        blocks = [Transitions(columns[index]) for index in sorted(columns)]
-        self._filling = None
-        if blocks and len(blocks[-1]) < self._block:
-            self._filling = blocks.pop()
-        self._full = deque(blocks)
+        self._blocks = deque(Transitions(columns[index]) for index in sorted(columns))

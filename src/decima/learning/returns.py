@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -164,71 +164,70 @@ def advantages(
     Returns:
         Episodes in order, sequence after sequence.
     """
-    returns = [[returns_to_go(episode, horizon_s) for episode in episodes] for episodes in sequences]
-    baselines = [time_average(*pair) for pair in zip(sequences, returns, strict=True)]
-    if not baseline:
-        baselines = [[np.zeros_like(total) for total in group] for group in returns]
-    spread = [_mean_square(returns, None), _mean_square(returns, baselines)]
+    episodes = [episode for group in sequences for episode in group]
+    returns = [returns_to_go(episode, horizon_s) for episode in episodes]
+    baselines = _time_averages(sequences, returns) if baseline else [np.zeros_like(total) for total in returns]
+    flat = np.concatenate(returns)
+    spread = [np.var(flat), np.mean((flat - np.concatenate(baselines)) ** 2)]
     if memory is not None:
-        _add_linear_part(sequences, returns, baselines, memory, memory_share, ridge)
-    spread.append(_mean_square(returns, baselines))
+        residuals = [total - expected for total, expected in zip(returns, baselines, strict=True)]
+        linear = _linear_part(sequences, residuals, memory, memory_share, ridge)
+        baselines = [expected + part for expected, part in zip(baselines, linear, strict=True)]
+    spread.append(np.mean((flat - np.concatenate(baselines)) ** 2))
     values = []
-    for episodes, episode_returns, episode_baselines in zip(sequences, returns, baselines, strict=True):
-        weighted = []
-        for episode, total, baseline in zip(episodes, episode_returns, episode_baselines, strict=True):
-            if trace_s is None:
-                weighted.append(total - baseline)
-                continue
-            ahead = np.append(baseline[1:], 0.0) * decay(episode.gaps_s, horizon_s)
-            surprise = discounted_rewards(episode, horizon_s) + ahead - baseline
-            weighted.append(backward_sums(surprise, decay(episode.gaps_s, horizon_s, trace_s)))
-        values.append(weighted)
-    flat = [part for group in _normalised(values, normalise) for part in group]
-    by_time, by_summary = (1.0 - after / before if before > 0.0 else 0.0 for before, after in pairwise(spread))
-    return Advantages(flat, [total for group in returns for total in group], by_time, by_summary)
+    for episode, total, expected in zip(episodes, returns, baselines, strict=True):
+        if trace_s is None:
+            values.append(total - expected)
+            continue
+        ahead = np.append(expected[1:], 0.0) * decay(episode.gaps_s, horizon_s)
+        surprise = discounted_rewards(episode, horizon_s) + ahead - expected
+        values.append(backward_sums(surprise, decay(episode.gaps_s, horizon_s, trace_s)))
+    shares = [float(1.0 - after / before) if before > 0.0 else 0.0 for before, after in pairwise(spread)]
+    return Advantages(_normalised(values, normalise, [len(group) for group in sequences]), returns, *shares)
 
 
-def _mean_square(returns: list[list[np.ndarray]], baselines: list[list[np.ndarray]] | None) -> float:
-    """Mean square of the returns less their baselines, or less their overall mean."""
-    flat = np.concatenate([part for group in returns for part in group])
-    if baselines is None:
-        return float(np.var(flat))
-    return float(np.mean((flat - np.concatenate([part for group in baselines for part in group])) ** 2))
+def _time_averages(sequences: Sequence[Sequence[Episode]], values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Time averages of each sequence, from values per episode; one array per episode."""
+    rest = iter(values)
+    return [mean for group in sequences for mean in time_average(group, list(islice(rest, len(group))))]
 
 
-def _add_linear_part(sequences, returns, baselines, memory: RegressionMemory, share: float, ridge: float) -> None:
-    """Fit the linear function and add it to the baselines, which change."""
-    differences, sums = [], []
-    for episodes, episode_returns, episode_baselines in zip(sequences, returns, baselines, strict=True):
-        means = time_average(episodes, [episode.summary for episode in episodes])
-        for episode, mean, total, baseline in zip(episodes, means, episode_returns, episode_baselines, strict=True):
-            difference = episode.summary - mean
-            differences.append(difference)
-            sums.append((difference.T @ difference, difference.T @ (total - baseline)))
-    gram = share * memory.gram + sum(gram_of for gram_of, _ in sums)
-    moment = share * memory.moment + sum(moment_of for _, moment_of in sums)
-    index = 0
-    for episode_baselines in baselines:
-        for number, baseline in enumerate(episode_baselines):
-            sum_gram, sum_moment = sums[index]
-            weights = solve_ridge(gram - sum_gram, moment - sum_moment, ridge)
-            episode_baselines[number] = baseline + differences[index] @ weights
-            index += 1
-    memory.gram, memory.moment = gram, moment
+def _linear_part(
+    sequences: Sequence[Sequence[Episode]],
+    residuals: Sequence[np.ndarray],
+    memory: RegressionMemory,
+    share: float,
+    ridge: float,
+) -> list[np.ndarray]:
+    """Linear function of the summaries, fitted to residuals of other episodes; updates the memory."""
+    summaries = [episode.summary for group in sequences for episode in group]
+    means = _time_averages(sequences, summaries)
+    differences = [summary - mean for summary, mean in zip(summaries, means, strict=True)]
+    grams = [difference.T @ difference for difference in differences]
+    moments = [difference.T @ residual for difference, residual in zip(differences, residuals, strict=True)]
+    memory.gram = share * memory.gram + sum(grams)
+    memory.moment = share * memory.moment + sum(moments)
+    return [
+        difference @ solve_ridge(memory.gram - gram, memory.moment - moment, ridge)
+        for difference, gram, moment in zip(differences, grams, moments, strict=True)
+    ]
 
 
-def _normalised(values: list[list[np.ndarray]], how: str) -> list[list[np.ndarray]]:
-    def scaled(groups: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
-        spread = float(np.std(np.concatenate([part for group in groups for part in group])))
-        return [[part / spread for part in group] for group in groups] if spread > 0.0 else groups
+def _normalised(values: list[np.ndarray], how: str, lengths: Sequence[int]) -> list[np.ndarray]:
+    """Values as ``normalise`` wants them; sequences have so many episodes each."""
+
+    def scaled(group: list[np.ndarray]) -> list[np.ndarray]:
+        spread = float(np.std(np.concatenate(group)))
+        return [part / spread for part in group] if spread > 0.0 else group
 
     if how == "centred":
-        mean = float(np.mean(np.concatenate([part for group in values for part in group])))
-        values = [[part - mean for part in group] for group in values]
+        mean = float(np.mean(np.concatenate(values)))
+        values = [part - mean for part in values]
     if how in ("all", "centred"):
         return scaled(values)
     if how == "sequence":
-        return [scaled([group])[0] for group in values]
+        rest = iter(values)
+        return [part for length in lengths for part in scaled(list(islice(rest, length)))]
     return values
 
 

@@ -1,4 +1,4 @@
-"""Episodes of the current policy on threads, processes or Ray, with the same result."""
+"""Episodes of the current policy on threads, processes or Ray, and their seeds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ import numpy as np
 from decima.core.errors import TrainingError, WorkerError
 from decima.evaluation.workers import make_workers
 from decima.learning.perceptron import NetworkShape
+
+# Tests have sequence seeds below 100,000, tuning those from there on, validation and training begin here.
+VALIDATION_SEED = 150_000
+SEQUENCE_SEED = 200_000
 
 
 @dataclass(frozen=True)
@@ -73,3 +77,20 @@ class Rollouts:
     def close(self) -> None:
         """Free the workers."""
         self._workers.close()
+
+
+def rollout_seeds(seed: int, iteration: int, count: int) -> list[int]:
+    """Seeds of an iteration's episodes, for durations of tasks and draws of the policy.
+
+    Args:
+        seed: Seed of the training run.
+        iteration: From 0.
+        count: Number of episodes.
+    """
+    rng = np.random.default_rng([seed, iteration, 1])
+    return [int(value) for value in rng.integers(2**62, size=count)]
+
+
+def sequence_seed(rng: np.random.Generator) -> int:
+    """Seed of a sequence to train on, which is none of tests, tuning or validation."""
+    return SEQUENCE_SEED + int(rng.integers(2**31 - SEQUENCE_SEED))

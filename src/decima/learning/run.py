@@ -10,7 +10,7 @@ from typing import Any
 from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.evaluation.workers import check_workers
 from decima.learning.agent import Agent
-from decima.learning.export import TrainedTask
+from decima.learning.cards import TrainedTask
 from decima.learning.perceptron import NetworkShape
 from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutBackend, Rollouts

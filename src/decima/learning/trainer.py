@@ -13,8 +13,8 @@ import numpy as np
 from decima.core.errors import CheckpointError, ConfigError, TrainingError
 from decima.core.files import sole_use
 from decima.learning.algorithms.interface import Algorithm, AlgorithmState
-from decima.learning.budget import Budget, Progress
 from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.configuration import Budget, Progress
 from decima.learning.logs import TrainingLog
 
 _BEST, _ALGORITHM = "best", "algorithm."
@@ -135,7 +135,8 @@ class Trainer:
                 self._lock(held)
                 self._open(resume)
                 options = {"tensorboard": self._tensorboard, "progress": self._progress}
-                self._loop(held.enter_context(TrainingLog(self.folder, self.columns, self._curve, **options)))
+                log = TrainingLog(self.folder, self.columns, self._curve, **options)
+                self._loop(held.enter_context(contextlib.closing(log)))
         finally:
             self.algorithm.close()
         return self._outcome()

@@ -11,6 +11,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.files import read_json
 from decima.core.grammar import changed_texts, hint, value_text
@@ -33,7 +34,7 @@ class TrainingRequest:
     """What is asked of a training in every system.
 
     Raises:
-        ConfigError: The seed is negative.
+        ConfigError: The seed is no whole number of at least 0.
     """
 
     recipe: str | Recipe  # name, path of a .yaml file, or a recipe
@@ -42,8 +43,7 @@ class TrainingRequest:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ConfigError(f"seed must be a whole number of at least 0, got {self.seed}")
+        check_whole("seed", self.seed, least=0)
 
     def groups(self, *names: str) -> dict[str, dict[str, str]]:
         """Changed texts by group and key.
@@ -99,7 +99,7 @@ class TrainingResult:
         Raises:
             CheckpointError: The files cannot be written.
         """
-        from decima.learning.export import export
+        from decima.learning.cards import export
 
         return export(self.run, self.trained, Path(path))
 
@@ -167,7 +167,7 @@ def train(
     except KeyboardInterrupt:
         done = f"{trainer.iterations} iteration{'s' * (trainer.iterations != 1)}"
         raise KeyboardInterrupt(f"interrupted after {done}") from None
-    from decima.learning.export import POLICY_NAME, export
+    from decima.learning.cards import POLICY_NAME, export
 
     path = Path(out, POLICY_NAME) if policy is None else Path(policy)
     return TrainingResult(run, trained, export(run, trained, path))

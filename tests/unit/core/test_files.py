@@ -38,7 +38,6 @@ def test_temporary_name_keeps_the_ending(tmp_path):
         temporary.write_bytes(b"x")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX systems")
 def test_permissions_are_those_of_any_new_file(tmp_path):
     (tmp_path / "plain").write_text("")
     atomic_write_text(tmp_path / "ours", "")

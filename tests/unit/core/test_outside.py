@@ -188,7 +188,7 @@ def test_options_follow_from_the_keywords():
     def function(seed, few: int, many: float = 1.5, word="a", other=None, *, on: "bool" = False, **rest): ...
 
     options = options_of(function, "seed")
-    assert [(each.name, each.kind, each.required) for each in options] == [
+    assert [(each.name, each.value_type, each.required) for each in options] == [
         ("few", int, True),
         ("many", float, False),
         ("word", str, False),

@@ -30,15 +30,6 @@ class Greedy:
         return observation.grant(observation.frontier[0], observation.num_free_executors)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_scores_are_those_of_simulate_whatever_the_threads(keep):
-    expected = [[simulate(w, s, 8, seed).avg_jct_s for seed, w in enumerate(WORKLOADS)] for s in SCHEDULERS]
-    for threads in (1, 3):
-        pool = RunPool(WORKLOADS, SETTINGS, workers=threads, keep=keep)
-        for _ in range(2):  # states that have run before give the same
-            assert np.array_equal(pool.measure(SCHEDULERS)["avg_jct_s"], expected)
-
-
 def test_python_schedulers_see_one_run_at_a_time():
     scores = RunPool(WORKLOADS, SETTINGS, workers=4).measure([Greedy(), SCHEDULERS[0]], ("avg_jct_s", "makespan_s"))
     assert scores["avg_jct_s"].shape == scores["makespan_s"].shape == (2, 5)

@@ -151,8 +151,9 @@ def test_ray_is_used_where_its_address_is_set(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     assert make_workers(divide, workers=1).map([6]) == [10]
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
-    with pytest.raises(MissingExtraError, match=r"ray is not installed, .*: pip install 'decima-sched\[ray\]'"):
-        make_workers(divide)
+    for backend in (None, "ray"):
+        with pytest.raises(MissingExtraError, match=r"ray is not installed, .*: pip install 'decima-sched\[ray\]'"):
+            make_workers(divide, backend)
     assert make_workers(divide, "threads", 1).map([6]) == [10]
 
 

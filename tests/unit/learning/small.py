@@ -1,13 +1,16 @@
 """A task and recipes so small that a training run takes seconds."""
 
 from contextlib import contextmanager
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from decima.learning.checkpoint import Checkpoint
 from decima.learning.recipe import Recipe
+from decima.learning.rollout import RolloutJob, Rollouts, rollout_seeds
 from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.task import Task
 
 TASK = Task("batch", source="embedded", jobs=4, executors=8)
@@ -28,6 +31,23 @@ def quick_recipe(**changes):
         "checkpoint_every": 2,
     }
     return Recipe.named("fast", **(values | changes))
+
+
+def recorded(task, architecture, seed, count, teacher=None):
+    """Records of some episodes of one sequence by initial weights of a seed."""
+    backend = Rollouts(Episodes(task), "threads", 1)
+    sequence = task.training_sequences(0, 0, 1)[0]
+    jobs = [RolloutJob(sequence, each, teacher) for each in rollout_seeds(0, 0, count)]
+    records = backend.collect(architecture, architecture.initial_weights(seed), jobs)
+    backend.close()
+    return records
+
+
+def assert_same_records(one, other):
+    """Require of two lists of records that they are equal, bit for bit."""
+    for mine, yours in zip(one, other, strict=True):
+        for field in fields(mine):
+            np.testing.assert_array_equal(getattr(mine, field.name), getattr(yours, field.name), err_msg=field.name)
 
 
 def same_arrays(one, other):
@@ -65,3 +85,16 @@ def interrupted(monkeypatch, folder, last, error=KeyboardInterrupt):
         with pytest.raises(error):
             yield
     assert Checkpoint.load(folder).counters["iteration"] == last
+
+
+def assert_exact(run, folder, monkeypatch):
+    """Require of a training of four iterations that the number of workers and an interruption change nothing."""
+
+    def train(name, workers, resume=False):
+        run.trainer(folder / name, workers=workers, tensorboard=False).train(resume)
+
+    train("whole", 2)
+    with interrupted(monkeypatch, folder / "parts", 2):
+        train("parts", 1)
+    train("parts", 1, resume=True)
+    assert_same_run(*(Checkpoint.load(folder / name) for name in ("whole", "parts")))

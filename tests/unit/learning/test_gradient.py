@@ -8,14 +8,11 @@ from decima.core.errors import TrainingError
 from decima.learning.automatic import KerasLearner
 from decima.learning.gradient import chunks
 from decima.learning.loss import Loss, shuffled_parts
-from decima.learning.rollout import RolloutJob, Rollouts
-from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy.batch import GraphBatch
-from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.network import DecimaNetwork
 from decima.systems.spark.policy.run import DecimaLearner, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.task import children_of
-from tests.unit.learning.small import NETWORK, TASK, same_arrays
+from tests.unit.learning.small import NETWORK, TASK, recorded, same_arrays
 
 pytestmark = pytest.mark.tensorflow
 
@@ -24,11 +21,7 @@ WEIGHTS = NETWORK.initial_weights(1)
 
 @pytest.fixture(scope="module")
 def records():
-    backend = Rollouts(Episodes(TASK), "threads", 2)
-    sequence = TASK.training_sequences(0, 0, 1)[0]
-    found = backend.collect(NETWORK, WEIGHTS, [RolloutJob(sequence, seed) for seed in rollout_seeds(0, 0, 4)])
-    backend.close()
-    return found
+    return recorded(TASK, NETWORK, 1, 4)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +57,9 @@ def inputs(records):
 
 
 def test_recorded_probabilities_are_those_of_the_network(learner, batch, inputs):
-    decisions, advantages, recorded = inputs
-    found = learner.gradient(batch, decisions, advantages, recorded, Loss(ratio=True))
-    assert found.sums["log_prob"] == pytest.approx(float(recorded.sum()), rel=1e-5)
+    decisions, advantages, log_prob = inputs
+    found = learner.gradient(batch, decisions, advantages, log_prob, Loss(ratio=True))
+    assert found.sums["log_prob"] == pytest.approx(float(log_prob.sum()), rel=1e-5)
     assert abs(found.mean("kl")) < 1e-6
     assert found.sums["clipped"] == 0.0
 
@@ -87,54 +80,54 @@ def test_gradient_does_not_depend_on_threads_and_hardly_on_chunks(learner, batch
 @pytest.mark.parametrize("effect_classes", [True, False])
 @pytest.mark.parametrize("ratio", [True, False])
 def test_gradient_is_the_slope_of_the_loss(learner, batch, inputs, ratio, effect_classes):
-    decisions, advantages, recorded = inputs
+    decisions, advantages, log_prob = inputs
     loss = Loss(ratio, 10.0, 0.3, effect_classes)
     start = learner.state()
-    found = learner.gradient(batch, decisions, advantages, recorded, loss)
+    found = learner.gradient(batch, decisions, advantages, log_prob, loss)
     direction = found.values / np.linalg.norm(found.values)
     step = 5e-4
 
     def value(sign):
         learner.restore(start | {"weights": WEIGHTS + np.float32(sign * step) * direction})
-        sums = learner.gradient(batch, decisions, advantages, recorded, loss).sums
+        sums = learner.gradient(batch, decisions, advantages, log_prob, loss).sums
         if ratio:
             return sums["loss"]
         entropy = sums["entropy_stage"] + sums["entropy_limit"]
-        return log_loss(learner, batch, decisions, advantages, recorded, effect_classes) - 0.3 * entropy
+        return log_loss(learner, batch, decisions, advantages, log_prob, effect_classes) - 0.3 * entropy
 
     slope = (value(1.0) - value(-1.0)) / (2.0 * step)
     learner.restore(start)
     assert slope == pytest.approx(float(np.linalg.norm(found.values)), rel=0.02)
 
 
-def log_loss(learner, batch, decisions, advantages, recorded, effect_classes):
+def log_loss(learner, batch, decisions, advantages, log_prob, effect_classes):
     """-sum of A log P, one decision at a time."""
     total = 0.0
     for index in range(len(decisions)):
         part = slice(index, index + 1)
         loss = Loss(False, 10.0, 0.0, effect_classes)
-        found = learner.gradient(batch, decisions[part], advantages[part], recorded[part], loss)
+        found = learner.gradient(batch, decisions[part], advantages[part], log_prob[part], loss)
         total -= advantages[index] * found.sums["log_prob"]
     return total
 
 
 def test_clipped_ratios_have_no_gradient(learner, batch, inputs):
-    decisions, _, recorded = inputs
+    decisions, _, log_prob = inputs
     ones = np.ones(len(decisions))
-    far = learner.gradient(batch, decisions, ones, recorded - 1.0, Loss(ratio=True, clip=0.2))
+    far = learner.gradient(batch, decisions, ones, log_prob - 1.0, Loss(ratio=True, clip=0.2))
     assert far.sums["clipped"] == len(decisions)
     assert not far.values.any()
     assert far.sums["loss"] == pytest.approx(-1.2 * len(decisions), rel=1e-5)
-    back = learner.gradient(batch, decisions, -ones, recorded - 1.0, Loss(ratio=True, clip=0.2))
+    back = learner.gradient(batch, decisions, -ones, log_prob - 1.0, Loss(ratio=True, clip=0.2))
     assert np.abs(back.values).max() > 0.0
 
 
 def test_not_finite_gradients_are_refused(learner, batch, inputs):
-    decisions, advantages, recorded = inputs
+    decisions, advantages, log_prob = inputs
     spoilt = advantages.copy()
     spoilt[3] = np.nan
     with pytest.raises(TrainingError, match="is not finite"):
-        learner.gradient(batch, decisions, spoilt, recorded, Loss())
+        learner.gradient(batch, decisions, spoilt, log_prob, Loss())
 
 
 def test_adam_follows_its_formula_and_its_state_comes_back():

@@ -3,19 +3,17 @@
 import numpy as np
 import pytest
 
-from decima.learning.budget import Progress
-from decima.learning.checkpoint import Checkpoint
+from decima.learning.configuration import Progress
 from decima.learning.loss import Loss
 from decima.learning.recipe import Recipe
-from decima.learning.rollout import RolloutJob, Rollouts, Teacher
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import Rollouts, Teacher
 from decima.systems.spark.policy import architecture as architectures
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.run import DecimaAgent, DecimaLearner, DecimaRun, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.task import Task, children_of
-from tests.unit.learning.small import assert_same_run, interrupted, quick_recipe
+from tests.unit.learning.small import assert_exact, quick_recipe, recorded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -31,16 +29,8 @@ def as_likely_as_not(monkeypatch):
     monkeypatch.setattr(architectures, "NO_DELAY_CHANCE", 0.5)
 
 
-def records_of(architecture, weights, count=4):
-    backend = Rollouts(Episodes(TASK), "threads", 1)
-    sequence = TASK.training_sequences(0, 0, 1)[0]
-    found = backend.collect(architecture, weights, [RolloutJob(sequence, seed) for seed in rollout_seeds(0, 0, count)])
-    backend.close()
-    return found
-
-
 def test_a_free_slot_alone_makes_a_decision_useful():
-    records = records_of(TIMER, TIMER.initial_weights(0), count=1)
+    records = recorded(TASK, TIMER, 0, count=1)
     record = records[0]
     alone = (np.diff(record.decision_candidates) == 1) & (record.classes == 1) & (record.delay_free > 0)
     assert alone.any()
@@ -48,18 +38,8 @@ def test_a_free_slot_alone_makes_a_decision_useful():
     np.testing.assert_array_equal(recorded_log_prob(record, True)[alone], record.log_prob_delay[alone])
 
 
-def train(folder, workers=2, resume=False):
-    run = DecimaRun(TASK, quick_recipe(), TIMER, 1)
-    return run.trainer(folder, tensorboard=False, workers=workers).train(resume)
-
-
 def test_runs_are_exact(tmp_path, monkeypatch):
-    """The number of workers and an interruption change nothing."""
-    train(tmp_path / "two")
-    with interrupted(monkeypatch, tmp_path / "one", 2):
-        train(tmp_path / "one", workers=1)
-    train(tmp_path / "one", workers=1, resume=True)
-    assert_same_run(*(Checkpoint.load(tmp_path / name) for name in ("two", "one")))
+    assert_exact(DecimaRun(TASK, quick_recipe(), TIMER, 1), tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("as_likely_as_not")
@@ -91,13 +71,8 @@ IDLING = ({"base": 0.3, "soon": -1.0}, {"base": 0.7, "soon": -0.5, "hold": 1.0})
 
 def lessons(architecture, hold, idles, share=1.0):
     """Records of a teacher that idles."""
-    backend = Rollouts(Episodes(TASK), "threads", 1)
-    sequence = TASK.training_sequences(0, 0, 1)[0]
     teacher = Teacher("idle_rule", tuple(IDLING[hold].items()), share, idles)
-    jobs = [RolloutJob(sequence, seed, teacher) for seed in rollout_seeds(0, 0, 3)]
-    records = backend.collect(architecture, architecture.initial_weights(1), jobs)
-    backend.close()
-    return records
+    return recorded(TASK, architecture, 1, 3, teacher)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
@@ -107,10 +82,10 @@ def test_a_teacher_that_idles_is_recorded_as_the_network_would(architecture, hol
     batch = GraphBatch(records, *children_of(TASK)[:2])
     learner = DecimaLearner(architecture, architecture.initial_weights(1))
     decisions = np.concatenate(useful_decisions(records))
-    recorded = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
-    found = learner.gradient(batch, decisions, np.ones(len(decisions)), recorded, Loss(effect_classes=True))
+    log_prob = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
+    found = learner.gradient(batch, decisions, np.ones(len(decisions)), log_prob, Loss(effect_classes=True))
     learner.close()
-    assert found.sums["log_prob"] == pytest.approx(float(recorded.sum()), rel=1e-5)
+    assert found.sums["log_prob"] == pytest.approx(float(log_prob.sum()), rel=1e-5)
     free = np.concatenate([record.delay_free for record in records])
     chosen = np.concatenate([record.delay for record in records])
     assert 0 < (chosen > 0).sum() < free.sum()

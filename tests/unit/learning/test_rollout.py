@@ -1,15 +1,12 @@
 import os
-from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from decima.core.errors import ConfigError, TrainingError
-from decima.core.extras import MissingExtraError
-from decima.learning.rollout import RolloutJob, Rollouts, Teacher
-from decima.learning.seeds import rollout_seeds
+from decima.core.errors import TrainingError
+from decima.learning.rollout import RolloutJob, Rollouts, Teacher, rollout_seeds
 from decima.systems.spark.policy.episodes import Episodes
-from tests.unit.learning.small import NETWORK, STREAM, TASK
+from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_records
 
 WEIGHTS = NETWORK.initial_weights(0)
 
@@ -18,12 +15,6 @@ def jobs(task, teacher=None):
     length_s = 60.0 if task.streaming else None
     sequences = task.training_sequences(5, 0, 2, length_s)
     return [RolloutJob(sequences[k % 2], seed, teacher) for k, seed in enumerate(rollout_seeds(5, 0, 5))]
-
-
-def same_records(one, other):
-    for mine, yours in zip(one, other, strict=True):
-        for field in fields(mine):
-            np.testing.assert_array_equal(getattr(mine, field.name), getattr(yours, field.name), err_msg=field.name)
 
 
 def collect(kind, workers, task, work):
@@ -38,8 +29,8 @@ def collect(kind, workers, task, work):
 def test_records_do_not_depend_on_the_number_of_threads(task):
     alone, alone_again = collect("threads", 1, task, jobs(task))
     several, several_again = collect("threads", 3, task, jobs(task))
-    same_records(alone, several)
-    same_records(alone_again, several_again)
+    assert_same_records(alone, several)
+    assert_same_records(alone_again, several_again)
     assert len({record.end_ms for record in alone}) > 1
     if task.streaming:
         assert any(record.truncated for record in alone)
@@ -49,14 +40,8 @@ def test_threads_and_processes_give_the_same_records():
     work = jobs(STREAM, Teacher("capped_srw", (("c0", 2.0),), 0.5))
     threads, threads_again = collect("threads", 2, STREAM, work)
     processes, processes_again = collect("processes", 2, STREAM, work)
-    same_records(threads, processes)
-    same_records(threads_again, processes_again)
-
-
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"ray is not installed, .*: pip install 'decima-sched\[ray\]'"):
-        Rollouts(Episodes(TASK), "ray")
+    assert_same_records(threads, processes)
+    assert_same_records(threads_again, processes_again)
 
 
 def test_a_teacher_that_always_acts_gives_its_own_run():
@@ -81,12 +66,3 @@ def test_a_worker_that_dies_is_one_error():
     with pytest.raises(TrainingError, match="a worker process died"):
         backend.collect(NETWORK, WEIGHTS, jobs(TASK))
     backend.close()
-
-
-@pytest.mark.parametrize(
-    ("kind", "workers", "message"),
-    [("threads", 0, "workers must be"), ("threads", 1.5, "workers must be"), ("cloud", 1, "backend must be")],
-)
-def test_bad_backends(kind, workers, message):
-    with pytest.raises(ConfigError, match=message):
-        Rollouts(Episodes(TASK), kind, workers)

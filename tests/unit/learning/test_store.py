@@ -231,6 +231,10 @@ def test_weights_that_are_not_finite_or_not_float32_are_refused(saved):
     refuse(saved, "holds float64 in q/0/bias, expected float32")
 
 
+def card_of(architecture):
+    return '{"format": 3, "system": "spark", "architecture": ' + architecture + "}"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -243,28 +247,13 @@ def test_weights_that_are_not_finite_or_not_float32_are_refused(saved):
         ('{"format": ' + "[" * 500 + "]" * 500 + "}", "format .*, expected"),
         ('{"format": 3}', "of a policy of system None, expected 'spark'"),
         ('{"format": 3, "system": "spark"}', "says nothing of the architecture: got None"),
-        ('{"format": 3, "system": "spark", "architecture": {"depth": 3}}', "unknown fields: depth"),
-        (
-            '{"format": 3, "system": "spark", "architecture": {"embedding": "16"}}',
-            "embedding = '16' in its architecture.* like int",
-        ),
-        (
-            '{"format": 3, "system": "spark", "architecture": {"limit": "job"}}',
-            "no valid architecture: limit must be one of",
-        ),
-        ('{"format": 3, "system": "spark", "architecture": {"hidden": ["x"]}}', "no valid architecture"),
-        (
-            '{"format": 3, "system": "spark", "architecture": {"hidden": [2.7]}}',
-            "hidden must be in whole numbers from 1 to 65536",
-        ),
-        (
-            '{"format": 3, "system": "spark", "architecture": {"score_hidden": [0]}}',
-            "score_hidden must be in whole numbers from 1",
-        ),
-        (
-            '{"format": 3, "system": "spark", "architecture": {"max_executors": 1000000000000}}',
-            "max_executors .* to 1000000, got 1000",
-        ),
+        (card_of('{"depth": 3}'), "unknown fields: depth"),
+        (card_of('{"embedding": "16"}'), "embedding = '16' in its architecture.* like int"),
+        (card_of('{"limit": "job"}'), "no valid architecture: limit must be one of"),
+        (card_of('{"hidden": ["x"]}'), "no valid architecture"),
+        (card_of('{"hidden": [2.7]}'), "hidden must be in whole numbers from 1 to 65536"),
+        (card_of('{"score_hidden": [0]}'), "score_hidden must be in whole numbers from 1"),
+        (card_of('{"max_executors": 1000000000000}'), "max_executors .* to 1000000, got 1000"),
     ],
 )
 def test_broken_cards_are_refused(saved, text, message):
@@ -298,13 +287,15 @@ def test_card_without_checksum_is_refused(saved):
     refuse(saved, r"expects None\.\.\.: the two files are not of one policy")
 
 
+def printed(code):
+    """What a program in another process prints."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def test_loading_needs_no_tensorflow(saved):
-    code = (
-        f"import sys, decima; decima.load_policy({str(saved)!r}); "
-        "print(sorted({'tensorflow', 'keras', 'spektral', 'matplotlib'} & set(sys.modules)))"
-    )
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert finished.stdout.strip() == "[]"
+    code = f"import sys, decima; decima.load_policy({str(saved)!r}); "
+    heavy = "sorted({'tensorflow', 'keras', 'spektral', 'matplotlib'} & set(sys.modules))"
+    assert printed(f"{code} print({heavy})") == "[]"
 
 
 @dataclass(frozen=True)
@@ -347,6 +338,4 @@ def test_reading_a_policy_loads_nothing_of_another_system(name):
         f"import sys; from decima.learning.store import read_policy; read_policy({name!r}); "
         "print({name.split('.')[2] for name in sys.modules if name.startswith('decima.systems.')})"
     )
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    system = read_policy(name).card["system"]
-    assert finished.stdout.strip() == repr({system})
+    assert printed(code) == repr({read_policy(name).card["system"]})

@@ -1,6 +1,6 @@
 """Teachers outside of the core, and schedulers that cannot teach."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.interface import run_decision
-from tests.unit.learning.small import NETWORK, STREAM, TASK
+from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_records
 
 pytestmark = pytest.mark.tensorflow
 
@@ -35,39 +35,27 @@ class Outside:
         return run_decision(self._rule.decision, observation.state)
 
 
-def prepared(task, number=0):
-    sequence = task.training_sequences(3, number, 1, 90.0 if task.streaming else None)[0]
-    return sequence, new_state(task.workload(sequence), task.sequence_settings(sequence))
-
-
-def assert_same(one, other):
-    for field in fields(one):
-        np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name), err_msg=field.name)
+def prepared(task):
+    sequence = task.training_sequences(3, 0, 1, 90.0 if task.streaming else None)[0]
+    return new_state(task.workload(sequence), task.sequence_settings(sequence))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("greedy", [True, False])
 @pytest.mark.parametrize("task", [TASK, STREAM], ids=["batch", "stream"])
 def test_a_teacher_outside_of_the_core_is_recorded_like_one_inside(task, greedy, share):
-    _, state = prepared(task)
-    rule = make_scheduler("fair")
-    records = [
-        record_episode(
-            state,
-            LearnedScheduler(
-                NETWORK, NETWORK.initial_weights(4), greedy, record=True, teacher=teacher, teacher_share=share
-            ),
-            7,
-        )
-        for teacher in (rule, Outside(make_scheduler("fair")))
-    ]
-    assert_same(*records)
+    state, records = prepared(task), []
+    for teacher in (make_scheduler("fair"), Outside(make_scheduler("fair"))):
+        options = {"record": True, "teacher": teacher, "teacher_share": share}
+        policy = LearnedScheduler(NETWORK, NETWORK.initial_weights(4), greedy, **options)
+        records.append(record_episode(state, policy, 7))
+    assert_same_records(records[:1], records[1:])
     assert len(records[0]) > 10
 
 
 def test_the_plan_of_a_teacher_does_not_reach_the_rule_of_the_policy():
     """Untrained and greedy, a residual policy keeps to its rule whatever plans the teacher makes beside it."""
-    _, state = prepared(replace(TASK, jobs=12))
+    state = prepared(replace(TASK, jobs=12))
     alone = record_episode(state, LearnedScheduler(RESIDUAL, RESIDUAL.initial_weights(0), record=True), 5)
     teacher = make_scheduler("lookahead:100")
     beside = LearnedScheduler(RESIDUAL, RESIDUAL.initial_weights(0), record=True, teacher=teacher, teacher_share=0.0)

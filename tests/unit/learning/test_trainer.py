@@ -10,14 +10,20 @@ from decima.core.files import sole_use
 from decima.learning import checkpoint as checkpoints
 from decima.learning import trainer as trainers
 from decima.learning.algorithms.policy_gradient import PolicyGradient
-from decima.learning.budget import Budget
 from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.configuration import Budget
 from decima.learning.gradient import Learner
 from decima.learning.logs import CURVE_NAME, EVENTS_NAME
 from decima.learning.recipe import Recipe
 from decima.learning.trainer import Score, Trainer
+from decima.systems.cloud.policy.architecture import PlacementArchitecture
+from decima.systems.cloud.policy.run import PlacementRun
+from decima.systems.cloud.policy.task import PlacementTask
 from decima.systems.spark.policy.run import DecimaAgent, DecimaRun, TaskValidation
 from decima.systems.spark.policy.task import Task
+from decima.systems.unequal.policy.architecture import NodeArchitecture
+from decima.systems.unequal.policy.run import NodeRun
+from decima.systems.unequal.policy.task import NodeTask
 from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_run, quick_recipe, without_times
 from tests.unit.learning.toys import Climber, Height
 
@@ -135,19 +141,15 @@ def test_a_run_is_not_resumed_on_other_data(whole, monkeypatch):
         make(whole[0]).train(resume=True)
 
 
-@pytest.mark.parametrize("system", ["cloud", "unequal"])
-def test_the_version_of_the_data_belongs_to_every_identity(system, monkeypatch):
-    from decima.systems.cloud.policy.architecture import PlacementArchitecture
-    from decima.systems.cloud.policy.run import PlacementRun
-    from decima.systems.cloud.policy.task import PlacementTask
-    from decima.systems.unequal.policy.architecture import NodeArchitecture
-    from decima.systems.unequal.policy.run import NodeRun
-    from decima.systems.unequal.policy.task import NodeTask
-
-    run = {
-        "cloud": lambda: PlacementRun(PlacementTask(("generated:n=4",)), Recipe(), PlacementArchitecture(), 0),
-        "unequal": lambda: NodeRun(NodeTask(source="embedded"), Recipe(), NodeArchitecture(), 0),
-    }[system]()
+@pytest.mark.parametrize(
+    "run",
+    [
+        PlacementRun(PlacementTask(("generated:n=4",)), Recipe(), PlacementArchitecture(), 0),
+        NodeRun(NodeTask(source="embedded"), Recipe(), NodeArchitecture(), 0),
+    ],
+    ids=["cloud", "unequal"],
+)
+def test_the_version_of_the_data_belongs_to_every_identity(run, monkeypatch):
     before = run.identity()
     assert before["data"] == run.task.data_version
     monkeypatch.setattr(type(run.task), "data_version", "other jobs")

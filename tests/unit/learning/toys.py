@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.core.configuration import Configuration, number, whole
 from decima.learning.algorithms import AlgorithmState, register_algorithm
+from decima.learning.configuration import Configuration, number, whole
 from decima.learning.trainer import Score
 
 

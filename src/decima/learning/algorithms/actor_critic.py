@@ -8,22 +8,18 @@ defaults are the printed ones, which do not learn here; options change targets (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from decima.core.configuration import choice, number, switch, whole
 from decima.core.errors import ConfigError
+from decima.learning.agent import Agent, Optimised
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths
-from decima.learning.budget import Progress
+from decima.learning.configuration import Progress, choice, number, switch, whole
 from decima.learning.loss import CRITIC, Gradient, Loss
 from decima.learning.returns import Episode, RegressionMemory, advantages, backward_sums
-
-if TYPE_CHECKING:
-    from decima.learning.agent import Agent
 
 _CRITIC = "critic_"
 _COLUMNS = (
@@ -32,8 +28,11 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class Critic(Protocol):
-    """Values of all possible actions, with a slower copy, which an agent keeps."""
+class Critic(Optimised, Protocol):
+    """Values of all possible actions, with a slower copy, which an agent keeps.
+
+    The state includes the slower copy.
+    """
 
     def values(self, batch: Any, decisions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values of recorded actions, mean values under the present policy, slow values of those actions.
@@ -51,20 +50,8 @@ class Critic(Protocol):
             TrainingError: It is not finite.
         """
 
-    def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
-        """Take one step; returns the norm of the gradient."""
-
     def follow(self, share: float) -> None:
         """Move the slower copy by a share of its distance."""
-
-    def restart_adam(self) -> None:
-        """Forget the optimiser's moments."""
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Weights, the slower copy's and the optimiser's state."""
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what :meth:`state` returned."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +119,7 @@ class ActorCritic(AgentAlgorithm):
         length_s = config.mean_episode_s(now.since, now.share)
         records = agent.collect(now.iteration, config.sequences, config.rollouts, length_s)
         batch = agent.batch(records)
-        groups = self._groups(records)
+        groups = self.sequences(records, config.rollouts)
         decisions = np.arange(sum(len(episode.rewards) for group in groups for episode in group))
         slow = critic.values(batch, decisions)[2] if config.trace < 1.0 else np.zeros(len(decisions))
         targets = self._targets(groups, slow)
@@ -154,23 +141,15 @@ class ActorCritic(AgentAlgorithm):
             step = gradient.values / np.float32(len(useful))
             norm = agent.learner.apply(step, config.lr_start, config.gradient_norm)
             row = {name: gradient.mean(name) for name in ("loss", "entropy_stage")} | {"gradient_norm": norm}
-        return (
-            agent.describe(records)
-            | row
-            | {
-                "critic_loss": slope.mean("loss"),
-                "value_mean": float(values.mean()),
-                "target_mean": float(targets.mean()),
-                "advantage_std": float(weights.std()),
-                "critic_gradient_norm": critic_norm,
-                "learning_rate": config.lr_start,
-            }
-        )
-
-    def _groups(self, records: Sequence) -> list[list[Episode]]:
-        """Episodes by sequence."""
-        rollouts = self.config.rollouts
-        return [self.agent.episodes(records[k : k + rollouts]) for k in range(0, len(records), rollouts)]
+        row |= {
+            "critic_loss": slope.mean("loss"),
+            "value_mean": float(values.mean()),
+            "target_mean": float(targets.mean()),
+            "advantage_std": float(weights.std()),
+            "critic_gradient_norm": critic_norm,
+            "learning_rate": config.lr_start,
+        }
+        return agent.describe(records) | row
 
     def _targets(self, groups: list[list[Episode]], slow: np.ndarray) -> np.ndarray:
         """Reward plus what follows (line 9), 0 after the last, float64 [D].

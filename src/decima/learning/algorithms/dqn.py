@@ -11,11 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from decima.core.configuration import Configuration, choice, number, switch, whole
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, share_of
-from decima.learning.budget import Progress
+from decima.learning.configuration import Configuration, Progress, choice, number, switch, whole
 from decima.learning.loss import VALUES
 from decima.learning.replay import ReplayMemory, Transitions
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.core.configuration import number, switch, whole
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths, Updates
-from decima.learning.budget import Progress
+from decima.learning.configuration import Progress, number, switch, whole
 from decima.learning.loss import Gradient, Loss, shuffled_parts
 from decima.learning.rollout import Teacher
 

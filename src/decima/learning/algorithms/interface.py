@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from decima.core.configuration import Configuration
 from decima.core.errors import ConfigError
 from decima.core.registry import Registry
-from decima.learning.budget import Progress
+from decima.learning.configuration import Configuration, Progress
 from decima.learning.loss import PROBABILITIES
 
 if TYPE_CHECKING:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.core.configuration import Configuration, choice, number, whole
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState
-from decima.learning.budget import Progress
+from decima.learning.configuration import Configuration, Progress, choice, number, whole
 
 if TYPE_CHECKING:
     from decima.learning.agent import Agent
+    from decima.learning.returns import Episode
 
 # What has an end of its own: every sequence, every rollout, or none, when all episodes have the mean length.
 ENDS = ("sequence", "rollout", "fixed")
@@ -134,6 +135,10 @@ class AgentAlgorithm:
     def begin(self) -> None:
         """Forget what the optimiser knows of an earlier phase."""
         self.agent.learner.restart_adam()
+
+    def sequences(self, records: Sequence, rollouts: int) -> list[list[Episode]]:
+        """Episodes by sequence, so many of each one after the other."""
+        return [self.agent.episodes(records[first : first + rollouts]) for first in range(0, len(records), rollouts)]
 
     def state(self) -> AlgorithmState:
         """Weights and the state of the optimiser."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from decima.core.errors import TrainingError
 from decima.learning.algorithms.interface import Algorithm, AlgorithmState
-from decima.learning.budget import Progress
+from decima.learning.configuration import Progress
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from decima.core.configuration import choice, number, switch, whole
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates, Updates, share_of
-from decima.learning.budget import Progress
+from decima.learning.configuration import Progress, choice, number, switch, whole
 from decima.learning.loss import Gradient, Loss, shuffled_parts
 from decima.learning.returns import Advantages, Episode, RegressionMemory, RewardRate, advantages
 
@@ -178,16 +177,13 @@ class PolicyGradient(AgentAlgorithm):
         gains = self.advantages(records, config.trace_at(now.share))
         total = np.concatenate(gains.returns)
         row = self.update(records, batch, gains, now)
-        return (
-            agent.describe(records)
-            | row
-            | {
-                "explained_by_time": gains.explained_by_time,
-                "explained_by_summary": gains.explained_by_summary,
-                "return_mean": float(total.mean()),
-                "return_std": float(total.std()),
-            }
-        )
+        row |= {
+            "explained_by_time": gains.explained_by_time,
+            "explained_by_summary": gains.explained_by_summary,
+            "return_mean": float(total.mean()),
+            "return_std": float(total.std()),
+        }
+        return agent.describe(records) | row
 
     def episodes(self, records: Sequence) -> list[list[Episode]]:
         """Episodes by sequence, in the recipe's reward unit; differential rewards update the reward rate.
@@ -199,20 +195,11 @@ class PolicyGradient(AgentAlgorithm):
         config = self.config
         differential = self.agent.streaming and config.differential
         sequences = []
-        for first in range(0, len(records), self._group):
-            group = self.agent.episodes(records[first : first + self._group])
+        for group in self.sequences(records, self._group):
             # An average is subtracted over time: with one end for all, nobody gains by being done sooner or later.
-            end_s = max(episode.end_s for episode in group)
-            sequences.append(
-                [
-                    replace(
-                        episode,
-                        end_s=end_s if differential else episode.end_s,
-                        rewards=episode.rewards / config.reward_scale_s,
-                    )
-                    for episode in group
-                ]
-            )
+            changes = {"end_s": max(episode.end_s for episode in group)} if differential else {}
+            scale = config.reward_scale_s
+            sequences.append([replace(each, rewards=each.rewards / scale, **changes) for each in group])
         if differential:
             rate = self.reward_rate
             rate.add([episode for group in sequences for episode in group], config.differential_window)
@@ -266,21 +253,17 @@ class PolicyGradient(AgentAlgorithm):
             gradients.append(gradient)
             norms.append(agent.learner.apply(gradient.values / np.float32(scale), rate, config.gradient_norm))
         decisions = sum(gradient.decisions for gradient in gradients)
-        averages = {
+        row = {
             name: sum(gradient.sums[name] for gradient in gradients) / max(1, decisions)
             for name in ("loss", "entropy_stage", "entropy_limit")
         }
-        last = {name: gradients[-1].mean(name) if gradients else 0.0 for name in ("kl", "clipped")}
-        return (
-            averages
-            | last
-            | {
-                "gradient_norm": float(np.mean(norms)) if norms else 0.0,
-                "updates": len(gradients),
-                "learning_rate": rate,
-                "entropy_weight": entropy_weight,
-            }
-        )
+        row |= {name: gradients[-1].mean(name) if gradients else 0.0 for name in ("kl", "clipped")}
+        return row | {
+            "gradient_norm": float(np.mean(norms)) if norms else 0.0,
+            "updates": len(gradients),
+            "learning_rate": rate,
+            "entropy_weight": entropy_weight,
+        }
 
     def _parts(self, groups: list[np.ndarray], iteration: int):
         """Decisions of each update."""

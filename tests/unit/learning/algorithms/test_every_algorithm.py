@@ -7,8 +7,8 @@ import pytest
 
 from decima.core.errors import ConfigError
 from decima.learning.algorithms import ALGORITHMS, make_algorithm
-from decima.learning.budget import Progress
 from decima.learning.checkpoint import Checkpoint
+from decima.learning.configuration import Progress
 from decima.learning.loss import CRITIC, PROBABILITIES, VALUES
 from decima.learning.recipe import Recipe
 from decima.systems.cloud.policy.architecture import PlacementArchitecture

@@ -6,7 +6,7 @@ import pytest
 from decima.core.errors import TrainingError
 from decima.learning.algorithms import AlgorithmState
 from decima.learning.algorithms.phases import Phase, Phases
-from decima.learning.budget import Progress
+from decima.learning.configuration import Progress
 
 
 class Noted:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from decima.learning.algorithms.policy_gradient import PolicyGradient, PolicyGradientConfig
-from decima.learning.budget import Progress
+from decima.learning.configuration import Progress
 from decima.learning.loss import SUMS, Gradient
 from decima.learning.rollout import Rollouts
 from decima.systems.spark.policy.episodes import Episodes

@@ -7,7 +7,7 @@ import pytest
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.imitation import ImitationConfig
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
-from decima.learning.budget import Budget, Progress
+from decima.learning.configuration import Budget, Progress
 
 
 def at(share, since=0):

@@ -7,7 +7,7 @@ import pytest
 
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.actor_critic import ActorCritic, ActorCriticConfig
-from decima.learning.export import card
+from decima.learning.cards import card
 from decima.learning.recipe import Recipe
 from decima.learning.returns import Episode, RegressionMemory, advantages
 from decima.systems.unequal.policy.architecture import NodeArchitecture

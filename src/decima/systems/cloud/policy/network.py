@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from decima.core.errors import TrainingError
 from decima.learning.automatic import Traced
+from decima.learning.gradient import AdamWeights
 from decima.learning.loss import SUMS, Gradient, Loss
-from decima.learning.optimizer import AdamWeights
 from decima.learning.perceptron import LEAK
 from decima.learning.quiet import use_single_threaded_operations
 from decima.learning.replay import Transitions

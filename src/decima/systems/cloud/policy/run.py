@@ -15,9 +15,8 @@ from decima.learning import returns
 from decima.learning.agent import RolloutAgent, numbered
 from decima.learning.loss import PROBABILITIES, VALUES
 from decima.learning.replay import Transitions
-from decima.learning.rollout import RolloutBackend, Teacher
+from decima.learning.rollout import VALIDATION_SEED, RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
-from decima.learning.seeds import VALIDATION_SEED
 from decima.learning.store import read_policy
 from decima.learning.trainer import Score
 from decima.systems.cloud.policy.architecture import PlacementArchitecture

@@ -13,7 +13,7 @@ from decima import __version__
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError
 from decima.core.grammar import read_fields
-from decima.learning.seeds import VALIDATION_SEED, sequence_seed
+from decima.learning.rollout import VALIDATION_SEED, sequence_seed
 from decima.systems.cloud.catalog import Billing, make_cluster
 from decima.systems.cloud.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.cloud.policy.architecture import PlacementArchitecture

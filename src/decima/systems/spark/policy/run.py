@@ -17,9 +17,8 @@ from decima.learning.backward import compiled_code
 from decima.learning.gradient import Learner
 from decima.learning.loss import PROBABILITIES, Loss
 from decima.learning.returns import Episode
-from decima.learning.rollout import RolloutBackend, Teacher
+from decima.learning.rollout import VALIDATION_SEED, RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
-from decima.learning.seeds import VALIDATION_SEED
 from decima.learning.store import read_policy
 from decima.learning.trainer import Score
 from decima.systems.spark.policy.architecture import Architecture

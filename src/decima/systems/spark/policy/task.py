@@ -13,7 +13,7 @@ from decima.core.errors import ConfigError
 from decima.core.files import plain
 from decima.core.grammar import read_fields
 from decima.core.objectives import get_objective
-from decima.learning.seeds import SEQUENCE_SEED, VALIDATION_SEED, sequence_seed
+from decima.learning.rollout import SEQUENCE_SEED, VALIDATION_SEED, sequence_seed
 from decima.systems.spark.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.settings import Settings, settings_from

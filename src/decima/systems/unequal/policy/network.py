@@ -14,9 +14,9 @@ import tensorflow as tf
 
 from decima.core.errors import TrainingError
 from decima.learning.automatic import setter, trace
+from decima.learning.gradient import AdamWeights
 from decima.learning.layers import PerceptronLayer, StageMessages, softmax_of_segments, sum_by
 from decima.learning.loss import Gradient
-from decima.learning.optimizer import AdamWeights
 from decima.systems.unequal.policy.architecture import JOBS, NODES, NodeArchitecture
 from decima.systems.unequal.policy.batch import TENSORS, NodeBatch
 

@@ -13,8 +13,7 @@ from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_fields, read_value, split_options
 from decima.core.registry import Registry
-from decima.learning.rollout import RolloutJob
-from decima.learning.seeds import SEQUENCE_SEED, VALIDATION_SEED
+from decima.learning.rollout import SEQUENCE_SEED, VALIDATION_SEED, RolloutJob
 from decima.systems.unequal.linear_rule import COEFFICIENTS, best_rule_priority, linear_priority
 from decima.systems.unequal.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.unequal.policy.architecture import NodeArchitecture

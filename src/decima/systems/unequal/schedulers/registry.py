@@ -233,7 +233,7 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     _, texts = split_options(text, entry.options[0].name if entry.options else None, name)
     where = f"scheduler {text!r}"
     kinds: dict[str, Any] = {each.name: float for each in entry.parameters}
-    kinds |= {each.name: each.kind for each in entry.options}
+    kinds |= {each.name: each.value_type for each in entry.options}
     values: dict[str, Any] = {}
     for key, value in texts.items():
         if key in kinds:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import rollout_seeds
 from decima.systems.spark.policy.task import SEQUENCE_SEED, VALIDATION_SEED, JobSequence, Task, sequences_of_rollouts
 from decima.systems.spark.settings import Settings
 
