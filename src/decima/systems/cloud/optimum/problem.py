@@ -31,7 +31,7 @@ class Problem:
         )
         worst = duration + duration * rules.penalty_percent / 100
         least = np.where([_can_be_good(job, settings) for job in workload.jobs], duration, worst)
-        vm_cores, vm_memory, rate, kind = (
+        vm_cores, vm_memory, rate, vm_type = (
             getattr(state, name).copy() for name in ("vm_cores", "vm_memory", "vm_rate", "vm_type")
         )
         by_cores = (rate / vm_cores).min(), np.gcd.reduce(vm_cores)
@@ -41,7 +41,7 @@ class Problem:
         of_time = rules.fixed_reward * (1.0 - settings.beta) / spread
         return cls(
             (arrival, job_type, cores, memory, executors, duration, least),
-            (vm_cores, vm_memory, rate, kind, np.argsort(rate, kind="stable")),
+            (vm_cores, vm_memory, rate, vm_type, np.argsort(rate, kind="stable")),
             np.array([*by_cores, *by_memory]),
             np.array([of_cost, of_time, rules.penalty_percent]),
         )
