@@ -214,7 +214,7 @@ def test_exploring_goes_on_where_it_was(tmp_path):
     at = found.arrays
     assert (at["x"][1:][~at["done"][:-1]] == at["next_x"][:-1][~at["done"][:-1]]).all()
     assert at["next_mask"][~at["done"]].any(axis=1).all()
-    other.restore(*one.state(), weights)
+    other.restore(*one.state())
     for iteration in (1, 2):
         mine, ended = one.go_on(weights, iteration, 25, 0.3)
         yours, also = other.go_on(weights, iteration, 25, 0.3)

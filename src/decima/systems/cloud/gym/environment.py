@@ -328,20 +328,14 @@ class VmPlacementEnv(gymnasium.Env):
         return "\n".join(lines)
 
 
-# Functions of a seed that can be pickled, as lambdas cannot.
 def _same(workload: Any, seed: int) -> Any:
     return workload
 
 
-def _drawn(text: str, seed: int) -> PlacementWorkload:
-    return parse_placement_jobs(text).workload(seed)
-
-
 def _source(workload: Any) -> Callable[[int], PlacementWorkload]:
+    """Function of a seed that can be pickled, as lambdas cannot."""
     workload = "generated" if workload is None else workload
     if isinstance(workload, (str, Path)):
         spec = parse_placement_jobs(str(workload))
-        if spec.drawn:
-            return partial(_drawn, str(workload))
-        workload = spec.workload()
+        workload = spec.workload if spec.drawn else spec.workload()
     return workload if callable(workload) else partial(_same, workload)
