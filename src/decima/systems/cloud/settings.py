@@ -97,8 +97,6 @@ class PlacementSettings:
         Raises:
             ConfigError: The mode is unknown or a value out of range.
         """
-        if mode not in MODES:
-            raise ConfigError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
         released = mode == "released"
         return cls(
             cluster=(RELEASED if released else TABLE_4) if cluster is None else cluster,
