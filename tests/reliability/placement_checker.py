@@ -267,16 +267,24 @@ def totals(run):
             yield f"{name} is {float(run.result[name])}, by the log {float(value)}"
 
 
-def reward(run):
-    """R_epi: cost over that of all VMs for the worst durations, mean duration between best and worst (Eq. 14)."""
+def episodic_reward(run, cost, run_s):
+    """R_epi (Eq. 14) of a cost and the sum of all run times.
+
+    Cost over that of all VMs for the worst durations, mean duration between best and worst.
+    """
     rules, beta = run.rules, Fraction(run.result["settings"]["beta"])
     best_s = sum(job["duration_s"] for job in run.jobs)
     longer = Fraction(rules["penalty_percent"]) / 100
     most_s = best_s * (1 + longer) if rules["penalty_in_cost_max"] else best_s
-    share = sum(run.moments.cost) / (most_s / 3600 * sum(price for _, _, price in run.vms))
-    slow = (sum(run.moments.run_s) - best_s) / (best_s * longer)
-    expected = Fraction(rules["fixed_reward"]) * (beta * (1 - share) + (1 - beta) * (1 - slow))
-    if abs(Fraction(run.result["reward"]) - expected) > SHARE * Fraction(rules["fixed_reward"]):
+    share = cost / (most_s / 3600 * sum(price for _, _, price in run.vms))
+    slow = (run_s - best_s) / (best_s * longer)
+    return Fraction(rules["fixed_reward"]) * (beta * (1 - share) + (1 - beta) * (1 - slow))
+
+
+def reward(run):
+    """The reward is R_epi of what was worked out."""
+    expected = episodic_reward(run, sum(run.moments.cost), sum(run.moments.run_s))
+    if abs(Fraction(run.result["reward"]) - expected) > SHARE * Fraction(run.rules["fixed_reward"]):
         yield f"reward {float(run.result['reward'])}, by the log {float(expected)}"
 
 

@@ -13,7 +13,7 @@ import pytest
 from decima.systems.cloud import Billing, Cluster, PlacementJob, PlacementSettings, PlacementWorkload, Rules, VmType
 from decima.systems.cloud.optimum.best import EXACT, optimum
 from tests.knobs import BRUTE_FORCE, FIRST_SEED
-from tests.reliability.placement_checker import Run, charged_s, duration_s
+from tests.reliability.placement_checker import Run, charged_s, duration_s, episodic_reward
 
 BLOCK = 12
 END = FIRST_SEED + BRUTE_FORCE
@@ -87,17 +87,6 @@ def all_ends(run, waits, partial=None, number=0):
         partial.clock_s = min(later)
 
 
-def reward(run, cost, run_s):
-    """R_epi (Eq. 14)."""
-    settings, rules = run.result["settings"], run.rules
-    beta, longer = Fraction(settings["beta"]), Fraction(rules["penalty_percent"]) / 100
-    best_s = sum(job["duration_s"] for job in run.jobs)
-    most_s = best_s * (1 + longer) if rules["penalty_in_cost_max"] else best_s
-    share = cost / (most_s / 3600 * sum(price for _, _, price in run.vms))
-    slow = (run_s - best_s) / (best_s * longer)
-    return Fraction(rules["fixed_reward"]) * (beta * (1 - share) + (1 - beta) * (1 - slow))
-
-
 def drawn_instance(seed):
     """Up to four jobs on up to three VMs; half of the instances under the paper's billing."""
     rng = np.random.default_rng([seed, 77])
@@ -145,7 +134,7 @@ def check_instance(seed):
         found = optimum(workload, settings, nodes=200_000, budget=200, waits=waits)
         ends = list(all_ends(run, waits))
         ways += len(ends)
-        best = max(reward(run, *end) for end in ends)
+        best = max(episodic_reward(run, *end) for end in ends)
         least = min(cost for cost, _ in ends)
         assert Fraction(found.result.reward) <= best + slack, f"waits {waits}: better than all placements"
         assert Fraction(found.reward_bound) >= best - slack, f"waits {waits}: reward_bound"

@@ -1,15 +1,12 @@
 """Boot times, started hours and prices where a rounded sum or a forgotten moment would decide: toys, brute force."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import decima.systems.cloud.gym  # registers the environment
 from decima.core.errors import ConfigError, DecimaError, WorkloadError
 from decima.systems.cloud import (
-    TABLE_4,
     Billing,
     Cluster,
     PlacementJob,
@@ -22,7 +19,7 @@ from decima.systems.cloud import (
     simulate,
 )
 from decima.systems.cloud.workload import jobs_of_rows
-from tests.unit.systems.cloud.cases import TWO_KINDS, Fixed, drawn_jobs, placements
+from tests.unit.systems.cloud.cases import Fixed, drawn_jobs, placements
 
 ONE_CORE = Cluster((VmType("a", 1, 16.0, 1, 3.6),))
 FOUR = Cluster((VmType("small", 4, 8.0, 2, 0.24), VmType("large", 8, 16.0, 2, 0.4)))
@@ -149,24 +146,3 @@ def test_numbers_that_nothing_can_be_computed_with_are_refused(tmp_path):
     (tmp_path / "vms.csv").write_text("type,cores,memory_gb,quantity,price_per_hour\na,4,16,1,5e-324\n")
     with pytest.raises(WorkloadError, match="line 2: VM type a: price_per_hour is 5e-324"):
         load_cluster(tmp_path / "vms.csv")
-
-
-@pytest.mark.parametrize("workload", [drawn_jobs(4), "generated:n=4", None], ids=["jobs", "text", "default"])
-def test_an_environment_can_be_pickled_in_the_middle(workload):
-    import gymnasium
-
-    cluster = TWO_KINDS if isinstance(workload, PlacementWorkload) else TABLE_4
-    env = gymnasium.make("decima/VmPlacement-v0", workload=workload, cluster=cluster).unwrapped
-    _, info = env.reset(seed=0)
-    env.step(int(np.flatnonzero(info["action_mask"])[0]))
-    other = pickle.loads(pickle.dumps(env))
-    for _ in range(4):
-        action = int(np.flatnonzero(env._mask())[-1])
-        (one, *rest), (two, *same) = env.step(action), other.step(action)
-        assert rest[:3] == same[:3]
-        for name, values in one.items():
-            np.testing.assert_array_equal(values, two[name])
-    np.testing.assert_array_equal(env.reset()[0]["action_mask"], other.reset()[0]["action_mask"])
-
-
-assert decima.systems.cloud.gym
