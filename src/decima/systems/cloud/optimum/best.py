@@ -107,8 +107,7 @@ def optimum(
     if not exact or proved < len(spans) or waits:
         status = SEARCHED
         label = progress and f"{progress}, search"
-        reached = search(workload, settings, plans, budget=budget, waits=waits, seed=seed, progress=label)
-        chosen, counts = reached.wanted, reached.waits
+        chosen, counts = search(workload, settings, plans, budget=budget, waits=waits, seed=seed, progress=label)
     result = _follow(workload, settings, chosen, counts, status)
     interval = reward_bound = None
     if exact_applies(settings):
@@ -157,8 +156,8 @@ def _best_of_period(problem, workload, settings, first, last, nodes, seed):
     solved = solve_period(part, min(nodes, FEW_NODES), begin)
     if not solved.proved and nodes > FEW_NODES:
         # A better placement to begin with rules more out, and so does a bound that takes longer to prepare.
-        reached = search(jobs, settings, [plan_of(solved.counts)], budget=PERIOD_BUDGET, seed=seed)
-        better = loss_and_counts(_follow(jobs, settings, reached.wanted, None, SEARCHED), 0)
+        wanted, _ = search(jobs, settings, [plan_of(solved.counts)], budget=PERIOD_BUDGET, seed=seed)
+        better = loss_and_counts(_follow(jobs, settings, wanted, None, SEARCHED), 0)
         starts[0] = min((solved.loss, solved.counts), better, key=lambda pair: pair[0])
         dual = find_dual_prices(part, latest_starts(part), starts[0][0])
         # Without prices a long search rarely comes to its end.

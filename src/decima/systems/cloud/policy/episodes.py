@@ -95,8 +95,7 @@ def plan_of(episode: Episode, name: str, parameters: dict) -> tuple[np.ndarray, 
             episode.run(make_placement(rule), 0)
             starts.append(VM_PLACEMENT.result(episode, rule, 0).require_complete().where)
         budget = int(parameters.get("budget", BUDGET))
-        plan = search(episode.workload, episode.settings, starts, budget=budget)
-        return plan.wanted, plan.waits
+        return search(episode.workload, episode.settings, starts, budget=budget)
     episode.run(make_placement(name, **parameters), 0)
     result = VM_PLACEMENT.result(episode, name, 0).require_complete()
     waits = result.actions == 0
