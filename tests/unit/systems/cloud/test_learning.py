@@ -1,5 +1,7 @@
 """Learned placement: the network in the core beside TensorFlow, what is recorded, training, storing, running."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -137,7 +139,7 @@ def test_memory_that_is_used_again_makes_no_difference():
     episodes, weights = PlacementEpisodes(TASK), small_weights(SHARED)
     kept = [episodes((SHARED, weights, job)) for job in jobs]
     for job, record in zip(jobs, kept, strict=True):
-        fresh = PlacementEpisodes(TASK)((SHARED, weights, job))
+        fresh = pickle.loads(pickle.dumps(episodes))((SHARED, weights, job))
         assert record.cost == fresh.cost
         for name in ("x", "action", "chosen", "log_prob", "reward", "step"):
             assert np.array_equal(getattr(record, name), getattr(fresh, name))

@@ -47,12 +47,9 @@ class Optimum:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        names = ("waits_allowed", "periods", "proved_periods", "nodes", "work_bound", "interval_bound")
-        return (
-            {"kind": self.status}
-            | {name: getattr(self, name) for name in names}
-            | {"reward_bound": self.reward_bound, "result": self.result.as_dict()}
-        )
+        names = ("waits_allowed", "periods", "proved_periods", "nodes", "work_bound", "interval_bound", "reward_bound")
+        values = {name: getattr(self, name) for name in names}
+        return {"kind": self.status} | values | {"result": self.result.as_dict()}
 
 
 def optimum(

@@ -212,7 +212,7 @@ class Explorer:
             else:
                 self._before += memory.total
                 memory.configure(total=0.0)
-        self._held = rng  # the state has its address
+        self._episode.rng = rng  # the state has its address
         return Transitions.joined([part for part in parts if len(part)]), ended
 
     def _transitions(self) -> Transitions:
@@ -220,25 +220,22 @@ class Explorer:
         state, memory, shape = self._episode.state, self._memory, self._architecture
         count, actions, width = memory.decisions, state.num_vms + 1, shape.inputs
         over = state.status != GOES_ON
-        vector = shape.form == "vector"
         seen = count if over else count + 1  # the inputs of the one that is to be made now, too
-        first, action = memory.rec_first, memory.rec_action
-        counts = np.diff(first[: seen + 1])
+        first, chosen = memory.rec_first[: seen + 1], memory.rec_chosen[:count]
+        counts = np.diff(first)
         row = np.repeat(np.arange(seen), counts)
-        column = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        mask = np.zeros((count + 1, actions), bool)
-        if vector:
+        if shape.form == "vector":
             x = np.zeros((count + 1, width), np.float32)
             x[:seen] = memory.rec_x[: seen * width].reshape(seen, width)
-            mask[row, action[: len(row)]] = True
+            column = memory.rec_action[: len(row)]
+            chosen = memory.rec_action[first[:count] + chosen]
         else:
+            column = np.arange(len(row)) - np.repeat(first[:-1], counts)
             x = np.zeros((count + 1, actions, width), np.float32)
             x[row, column] = memory.rec_x[: len(row) * width].reshape(-1, width)
             x = x.reshape(count + 1, actions * width)
-            mask[row, column] = True
-        chosen = memory.rec_chosen[:count].copy()
-        if vector:
-            chosen = action[first[:count] + chosen]
+        mask = np.zeros((count + 1, actions), bool)
+        mask[row, column] = True
         step = np.append(memory.rec_step[:count], state.steps)
         done = np.zeros(count, bool)
         done[-1:] = over
