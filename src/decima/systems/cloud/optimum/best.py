@@ -83,7 +83,6 @@ def optimum(
     """
     check_whole("nodes", nodes, least=0)
     settings = PlacementSettings() if settings is None else settings
-    workload.require_room(settings.cluster)
     problem = Problem.of(workload, settings)
     starts = [simulate(workload, name, settings) for name in STARTS]
     plans = [result.where for result in starts if result.complete]
