@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 def lazy_names(
     package: str, exports: Mapping[str, Sequence[str]], modules: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Functions ``__getattr__`` and ``__dir__`` of a package that resolve its names on first use (PEP 562).
+    """Make ``__getattr__`` and ``__dir__`` of a package, which resolve names on first use (PEP 562).
 
     Args:
         package: Its name.

@@ -36,7 +36,7 @@ def of_time(value):
 
 @njit
 def _copy_running(job, moment, row, stack):
-    """Copy what still runs at a moment from the row of a job to another one, or the same."""
+    """Copy what runs beyond a moment from the row of a job to any row."""
     entries, finish, cores, memory = stack
     kept = 0
     for entry in range(entries[job]):
