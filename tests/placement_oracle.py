@@ -29,14 +29,12 @@ class PlainPlacement:
         self.memory = [vm.memory_gb for vm in self.vms]
         self.job = self.placed = 0
         self.where = []
-        self.placements = []
         self.now_s = self.jobs[0].arrival_s
         self.heap = []
         self.over = self.complete = False
         self.uses = [[] for _ in self.vms]
         self.ready_s = [-math.inf] * len(self.vms)
         self.run_s, self.finish_s, self.good = [], [], 0
-        self.history = [(self.now_s, 0.0)]
 
     def fits(self, vm):
         job = self.jobs[self.job]
@@ -79,7 +77,6 @@ class PlainPlacement:
             self.end(heapq.heappop(self.heap))
             while not rules.wait_frees_one and self.heap and self.heap[0].finish_s <= self.now_s:
                 self.end(heapq.heappop(self.heap))
-            self.history.append((self.now_s, self.cost()))
             return rules.wait_reward
         vm = action - 1
         if not self.fits(vm):
@@ -103,7 +100,6 @@ class PlainPlacement:
                     heapq.heappush(self.heap, first)
                     break
                 self.end(first)
-        self.history.append((self.now_s, self.cost()))
         if rules.lookahead != "none" and not self.next_fits():
             self.over = True
             return rules.invalid_reward
@@ -124,7 +120,6 @@ class PlainPlacement:
         self.good += good
         self.run_s.append(run_s)
         self.finish_s.append(finish_s)
-        self.placements.append(list(self.where))
         heapq.heappush(self.heap, Running(finish_s, job, list(self.where)))
 
     def end(self, running):

@@ -4,6 +4,8 @@ The public names are resolved on first use, so that `import decima` stays quick 
 libraries. `gymnasium.register_envs(decima.gym)` makes the environment `decima/SparkCluster-v0` known to Gymnasium.
 """
 
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,23 +30,16 @@ __all__ = [
     "workload",
 ]
 
-# public name -> (module, attribute); no attribute stands for the module itself
-_EXPORTS: dict[str, tuple[str, str | None]] = {
-    "check_scheduler": ("decima.systems.spark.schedulers", "check_scheduler"),
-    "compare": ("decima.evaluation.comparison", "compare"),
-    "from_logs": ("decima.connect.eventlog.profiles", "from_logs"),
-    "gym": ("decima.gym", None),
-    "list_schedulers": ("decima.systems.spark.schedulers", "list_schedulers"),
-    "load": ("decima.workload", "load"),
-    "load_policy": ("decima.systems.spark.policy.learned", "load_policy"),
-    "make_scheduler": ("decima.systems.spark.schedulers", "make_scheduler"),
-    "models": ("decima.learning.cards", "models"),
-    "optimum": ("decima.evaluation.run", "optimum"),
-    "plan": ("decima.systems.unequal.system", "plan"),
-    "plotting": ("decima.plotting", None),
-    "simulate": ("decima.evaluation.run", "simulate"),
-    "train": ("decima.learning.training", "train"),
-    "workload": ("decima.workload", None),
+_EXPORTS = {
+    "connect.eventlog.profiles": ["from_logs"],
+    "evaluation.comparison": ["compare"],
+    "evaluation.run": ["optimum", "simulate"],
+    "learning.cards": ["models"],
+    "learning.training": ["train"],
+    "systems.spark.policy.learned": ["load_policy"],
+    "systems.spark.schedulers": ["check_scheduler", "list_schedulers", "make_scheduler"],
+    "systems.unequal.system": ["plan"],
+    "workload": ["load"],
 }
 
 if TYPE_CHECKING:
@@ -65,17 +60,28 @@ if TYPE_CHECKING:
     from decima.workload import load as load
 
 
-def __getattr__(name: str) -> Any:
-    """Resolve a public name on first use (PEP 562)."""
-    try:
-        module_name, attribute = _EXPORTS[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    module = import_module(module_name)
-    value = module if attribute is None else getattr(module, attribute)
-    globals()[name] = value
-    return value
+def lazy_names(
+    package: str, exports: Mapping[str, Sequence[str]], modules: Sequence[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make ``__getattr__`` and ``__dir__`` of a package, which resolve names on first use (PEP 562).
+
+    Args:
+        package: Its name.
+        exports: Public names by the module of the package that has them.
+        modules: Its modules that are public themselves.
+    """
+    homes = {name: module for module, names in exports.items() for name in names}
+    namespace = vars(sys.modules[package])
+
+    def resolve(name: str) -> Any:
+        if name in modules:
+            return import_module(f"{package}.{name}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = namespace[name] = getattr(import_module(f"{package}.{homes[name]}"), name)
+        return value
+
+    return resolve, lambda: sorted({*namespace, *homes, *modules})
 
 
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__ = lazy_names(__name__, _EXPORTS, modules=("gym", "plotting", "workload"))

@@ -9,7 +9,7 @@ import csv
 import json
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -49,7 +49,8 @@ class Moments:
     run_s: list = field(default_factory=list)
     cost: list = field(default_factory=list)
     wrong: list = field(default_factory=list)  # moments of the log at which nothing happened
-    rentals: dict = field(default_factory=lambda: defaultdict(list))  # by VM
+    rentals: dict = field(default_factory=dict)  # by VM and begin
+    last: dict = field(default_factory=dict)  # the last of these by VM
 
 
 @dataclass
@@ -130,10 +131,29 @@ def duration_s(run, job, vms):
     return job["duration_s"] * (1 if well_placed(job, vms) else longer)
 
 
+def placed(run, rentals, job, vms, clock_s):
+    """Start, end and cost of a job that is placed on VMs, and the rentals of these afterwards.
+
+    ``rentals`` has the last one of every VM that was rented before.
+    """
+    billing, after, cost = run.result["settings"]["billing"], {}, Fraction(0)
+    for vm in set(vms):
+        after[vm] = rentals.get(vm)
+        if after[vm] is None or clock_s > after[vm].begin_s + charged_s(billing, after[vm].end_s - after[vm].begin_s):
+            after[vm] = Rental(clock_s, clock_s, clock_s + Fraction(billing["boot_s"]))
+    start_s = max([clock_s, *(rental.ready_s for rental in after.values())])
+    finish_s = start_s + duration_s(run, job, vms)
+    for vm, rental in after.items():
+        new = rental.end_s == rental.begin_s
+        before_s = 0 if new else charged_s(billing, rental.end_s - rental.begin_s)
+        after[vm] = replace(rental, end_s=max(rental.end_s, finish_s))
+        cost += run.vms[vm][2] / 3600 * (charged_s(billing, after[vm].end_s - rental.begin_s) - before_s)
+    return start_s, finish_s, cost, after
+
+
 def moments(run):
     """Walk through the jobs: when each was placed, starts and ends, and what it adds to the bill."""
-    found, billing, clock_s = Moments(), run.result["settings"]["billing"], Fraction(0)
-    prices = [price for _, _, price in run.vms]
+    found, clock_s = Moments(), Fraction(0)
     for job, executors in run.of_jobs():
         vms = [one.vm for one in executors]
         clock_s = max(clock_s, job["arrival_s"])
@@ -145,19 +165,9 @@ def moments(run):
                 break
         else:
             found.wrong.append(f"job {job['id']}: placed at {float(said_s)} s, when nothing happens")
-        rented = {vm: found.rentals[vm][-1] for vm in set(vms) if found.rentals[vm]}
-        for vm in set(vms):
-            rental = rented.get(vm)
-            if rental is None or clock_s > rental.begin_s + charged_s(billing, rental.end_s - rental.begin_s):
-                rented[vm] = Rental(clock_s, clock_s, clock_s + Fraction(billing["boot_s"]))
-                found.rentals[vm].append(rented[vm])
-        start_s = max([clock_s, *(rental.ready_s for rental in rented.values())])
-        finish_s, cost = start_s + duration_s(run, job, vms), Fraction(0)
+        start_s, finish_s, cost, rented = placed(run, found.last, job, vms, clock_s)
         for vm, rental in rented.items():
-            new = rental.end_s == rental.begin_s
-            before_s = 0 if new else charged_s(billing, rental.end_s - rental.begin_s)
-            rental.end_s = max(rental.end_s, finish_s)
-            cost += prices[vm] / 3600 * (charged_s(billing, rental.end_s - rental.begin_s) - before_s)
+            found.rentals[vm, rental.begin_s] = found.last[vm] = rental
         for name, value in (
             ("placed_s", clock_s),
             ("start_s", start_s),
@@ -238,7 +248,8 @@ def bills(run):
     found, billing, total = run.moments, run.result["settings"]["billing"], Fraction(0)
     said = {row["vm"]: row for row in run.result["vms"]}
     for vm, (_, _, price) in enumerate(run.vms):
-        billed_s = sum((charged_s(billing, each.end_s - each.begin_s) for each in found.rentals[vm]), Fraction(0))
+        rentals = [rental for (where, _), rental in found.rentals.items() if where == vm]
+        billed_s = sum((charged_s(billing, each.end_s - each.begin_s) for each in rentals), Fraction(0))
         total += billed_s / 3600 * price
         row = said.get(vm, {"billed_s": 0.0, "cost": 0.0})
         if not near(row["billed_s"], billed_s):
@@ -267,16 +278,24 @@ def totals(run):
             yield f"{name} is {float(run.result[name])}, by the log {float(value)}"
 
 
-def reward(run):
-    """R_epi: cost over that of all VMs for the worst durations, mean duration between best and worst (Eq. 14)."""
+def episodic_reward(run, cost, run_s):
+    """R_epi (Eq. 14) of a cost and the sum of all run times.
+
+    Cost over that of all VMs for the worst durations, mean duration between best and worst.
+    """
     rules, beta = run.rules, Fraction(run.result["settings"]["beta"])
     best_s = sum(job["duration_s"] for job in run.jobs)
     longer = Fraction(rules["penalty_percent"]) / 100
     most_s = best_s * (1 + longer) if rules["penalty_in_cost_max"] else best_s
-    share = sum(run.moments.cost) / (most_s / 3600 * sum(price for _, _, price in run.vms))
-    slow = (sum(run.moments.run_s) - best_s) / (best_s * longer)
-    expected = Fraction(rules["fixed_reward"]) * (beta * (1 - share) + (1 - beta) * (1 - slow))
-    if abs(Fraction(run.result["reward"]) - expected) > SHARE * Fraction(rules["fixed_reward"]):
+    share = cost / (most_s / 3600 * sum(price for _, _, price in run.vms))
+    slow = (run_s - best_s) / (best_s * longer)
+    return Fraction(rules["fixed_reward"]) * (beta * (1 - share) + (1 - beta) * (1 - slow))
+
+
+def reward(run):
+    """The reward is R_epi of what was worked out."""
+    expected = episodic_reward(run, sum(run.moments.cost), sum(run.moments.run_s))
+    if abs(Fraction(run.result["reward"]) - expected) > SHARE * Fraction(run.rules["fixed_reward"]):
         yield f"reward {float(run.result['reward'])}, by the log {float(expected)}"
 
 

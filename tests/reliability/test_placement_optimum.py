@@ -13,7 +13,7 @@ import pytest
 from decima.systems.cloud import Billing, Cluster, PlacementJob, PlacementSettings, PlacementWorkload, Rules, VmType
 from decima.systems.cloud.optimum.best import EXACT, optimum
 from tests.knobs import BRUTE_FORCE, FIRST_SEED
-from tests.reliability.placement_checker import Run, charged_s, duration_s
+from tests.reliability.placement_checker import Run, episodic_reward, placed
 
 BLOCK = 12
 END = FIRST_SEED + BRUTE_FORCE
@@ -21,7 +21,7 @@ END = FIRST_SEED + BRUTE_FORCE
 
 @dataclass
 class Partial:
-    """The first jobs placed: what runs where, rentals by VM as (begin, end of use, ready), sums so far."""
+    """The first jobs placed: what runs where, the last rental by VM, sums so far."""
 
     clock_s: Fraction = Fraction(0)
     running: list = field(default_factory=list)  # (finish_s, job, VMs)
@@ -29,27 +29,11 @@ class Partial:
     cost: Fraction = Fraction(0)
     run_s: Fraction = Fraction(0)
 
-    def place(self, run, job, vms, prices):
+    def place(self, run, job, vms):
         """The same with one more job, in memory of its own."""
-        billing = run.result["settings"]["billing"]
-        after = Partial(self.clock_s, list(self.running), dict(self.rentals), self.cost, self.run_s)
-        start_s = self.clock_s
-        for vm in set(vms):
-            begin_s, end_s, _ = after.rentals.get(vm, (0, 0, 0))
-            if vm not in after.rentals or self.clock_s > begin_s + charged_s(billing, end_s - begin_s):
-                boot_s = Fraction(billing["boot_s"])
-                after.rentals[vm] = (self.clock_s, None, self.clock_s + boot_s)
-            start_s = max(start_s, after.rentals[vm][2])
-        took_s = duration_s(run, job, vms)
-        for vm in set(vms):
-            begin_s, end_s, ready_s = after.rentals[vm]
-            before_s = 0 if end_s is None else charged_s(billing, end_s - begin_s)
-            end_s = max(start_s + took_s, end_s or 0)
-            after.cost += prices[vm] / 3600 * (charged_s(billing, end_s - begin_s) - before_s)
-            after.rentals[vm] = (begin_s, end_s, ready_s)
-        after.running.append((start_s + took_s, job, vms))
-        after.run_s += took_s
-        return after
+        start_s, finish_s, cost, rentals = placed(run, self.rentals, job, vms, self.clock_s)
+        running, run_s = [*self.running, (finish_s, job, vms)], self.run_s + finish_s - start_s
+        return Partial(self.clock_s, running, self.rentals | rentals, self.cost + cost, run_s)
 
 
 def rooms(run, partial, job):
@@ -70,8 +54,7 @@ def all_ends(run, waits, partial=None, number=0):
     if number == len(run.jobs):
         yield partial.cost, partial.run_s
         return
-    job, prices = run.jobs[number], [price for _, _, price in run.vms]
-    partial = copy.copy(partial)
+    job, partial = run.jobs[number], copy.copy(partial)
     partial.clock_s = max(partial.clock_s, job["arrival_s"])
     while True:
         room = rooms(run, partial, job)
@@ -79,23 +62,12 @@ def all_ends(run, waits, partial=None, number=0):
         if fits:
             for vms in itertools.combinations_with_replacement(range(len(room)), job["executors"]):
                 if all(vms.count(vm) <= room[vm] for vm in set(vms)):
-                    yield from all_ends(run, waits, partial.place(run, job, vms, prices), number + 1)
+                    yield from all_ends(run, waits, partial.place(run, job, vms), number + 1)
         later = [finish_s for finish_s, _, _ in partial.running if finish_s > partial.clock_s]
         if not later or (fits and not waits):
             return
         partial = copy.copy(partial)
         partial.clock_s = min(later)
-
-
-def reward(run, cost, run_s):
-    """R_epi (Eq. 14)."""
-    settings, rules = run.result["settings"], run.rules
-    beta, longer = Fraction(settings["beta"]), Fraction(rules["penalty_percent"]) / 100
-    best_s = sum(job["duration_s"] for job in run.jobs)
-    most_s = best_s * (1 + longer) if rules["penalty_in_cost_max"] else best_s
-    share = cost / (most_s / 3600 * sum(price for _, _, price in run.vms))
-    slow = (run_s - best_s) / (best_s * longer)
-    return Fraction(rules["fixed_reward"]) * (beta * (1 - share) + (1 - beta) * (1 - slow))
 
 
 def drawn_instance(seed):
@@ -145,7 +117,7 @@ def check_instance(seed):
         found = optimum(workload, settings, nodes=200_000, budget=200, waits=waits)
         ends = list(all_ends(run, waits))
         ways += len(ends)
-        best = max(reward(run, *end) for end in ends)
+        best = max(episodic_reward(run, *end) for end in ends)
         least = min(cost for cost, _ in ends)
         assert Fraction(found.result.reward) <= best + slack, f"waits {waits}: better than all placements"
         assert Fraction(found.reward_bound) >= best - slack, f"waits {waits}: reward_bound"

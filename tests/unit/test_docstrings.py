@@ -31,8 +31,8 @@ def exports(module, tree):
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if getattr(target, "id", "") == "_EXPORTS":
-            for name, home in ast.literal_eval(node.value).items():
-                yield name, ".".join(map(str, home)) if isinstance(home, tuple) else f"{module}.{home}.{name}"
+            for home, names in ast.literal_eval(node.value).items():
+                yield from ((name, f"{module}.{home}.{name}") for name in names)
         elif isinstance(node, ast.ImportFrom):
             listed = {name for each in tree.body for name in public(each)}
             yield from ((each.name, f"{node.module}.{each.name}") for each in node.names if each.name in listed)
@@ -126,7 +126,7 @@ class Kind:
 
 def test_a_name_that_a_package_exports_is_read_there_too():
     trees = {
-        "pkg": ast.parse('"""Text."""\n_EXPORTS = {"shown": "one"}'),
+        "pkg": ast.parse('"""Text."""\n_EXPORTS = {"one": ["shown"]}'),
         "pkg.one": ast.parse('def shown():\n    """As :func:`other`."""\ndef other():\n    """Text."""'),
     }
     assert list(broken(trees)) == ["pkg.shown: func other"]

@@ -10,31 +10,21 @@ Source: Islam, Karunasekera, Buyya, "Performance and Cost-Efficient Spark Job Sc
 Learning in Cloud Computing Environments", IEEE TPDS 33(7), 2022. Public names are resolved on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from decima import lazy_names
 
 _EXPORTS = {
-    "RELEASED": "catalog",
-    "TABLE_4": "catalog",
-    "Billing": "catalog",
-    "Cluster": "catalog",
-    "PlacementJob": "workload",
-    "PlacementResult": "result",
-    "PlacementSettings": "settings",
-    "PlacementWorkload": "workload",
-    "Rules": "settings",
-    "VmType": "catalog",
-    "list_placements": "schedulers.registry",
-    "load_cluster": "catalog",
-    "load_jobs": "workload",
-    "make_cluster": "catalog",
-    "make_placement": "schedulers.registry",
-    "parse_placement_jobs": "sources",
-    "register_placement": "schedulers.registry",
-    "simulate": "system",
+    "catalog": ["RELEASED", "TABLE_4", "Billing", "Cluster", "VmType", "load_cluster", "make_cluster"],
+    "result": ["PlacementResult"],
+    "schedulers.registry": ["list_placements", "make_placement", "register_placement"],
+    "settings": ["PlacementSettings", "Rules"],
+    "sources": ["parse_placement_jobs"],
+    "system": ["simulate"],
+    "workload": ["PlacementJob", "PlacementWorkload", "load_jobs"],
 }
 
-__all__ = sorted(_EXPORTS)
+__all__ = sorted(name for names in _EXPORTS.values() for name in names)
 
 if TYPE_CHECKING:
     from decima.systems.cloud.catalog import RELEASED as RELEASED
@@ -56,15 +46,4 @@ if TYPE_CHECKING:
     from decima.systems.cloud.workload import PlacementWorkload as PlacementWorkload
     from decima.systems.cloud.workload import load_jobs as load_jobs
 
-
-def __getattr__(name: str) -> Any:
-    """Resolve a public name on first use (PEP 562)."""
-    if name not in _EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _EXPORTS)

@@ -185,17 +185,16 @@ def load_cluster(path: str | Path) -> Cluster:
         currency = stated
         if any(vm_type.name == row["type"] for vm_type in types):
             raise WorkloadError(f"{where}: type {row['type']!r} is listed twice; expected one line with its quantity")
-        memory_gb = tabular.number(where, "memory_gb", row["memory_gb"], above=True)
-        price = tabular.number(where, "price_per_hour", row["price_per_hour"], above=True)
-        numbers = (
-            tabular.whole(where, "cores", row["cores"]),
-            memory_gb,
-            tabular.whole(where, "quantity", row["quantity"]),
-        )
         if not row["type"]:
             raise WorkloadError(f"{where}: type is empty; expected a name")
+        numbers = (
+            tabular.whole(where, "cores", row["cores"]),
+            tabular.number(where, "memory_gb", row["memory_gb"], above=True),
+            tabular.whole(where, "quantity", row["quantity"]),
+            tabular.number(where, "price_per_hour", row["price_per_hour"], above=True),
+        )
         try:
-            types.append(VmType(row["type"], *numbers, price))
+            types.append(VmType(row["type"], *numbers))
         except ConfigError as error:
             raise WorkloadError(f"{where}: {error}") from error
     return Cluster(tuple(types), currency, Path(path).stem)

@@ -172,7 +172,7 @@ def reset(s):
     s.job = s.placed = s.running = s.waits = s.job_waits = s.steps = s.num_good = 0
     s.status = GOES_ON
     s.last_vm = -1
-    s.now_s = s.latest_s = s.arrival_s[0]
+    s.now_s = s.arrival_s[0]
     s.cost = 0.0
 
 
@@ -231,7 +231,6 @@ def _start(s, job):
         price += s.vm_rate[vm] * _bill(s, vm, now, run, s.finish_s[job])
     s.job_price[job] = price
     s.cost += price
-    s.latest_s = max(s.latest_s, s.finish_s[job])
     _push(s, job)
 
 

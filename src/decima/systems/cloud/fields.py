@@ -83,7 +83,7 @@ EPISODE = FieldGroup.of(
         last_vm="VM of the last executor placed, -1: none yet",
         num_good="jobs well placed",
     ),
-    fields(F64, None, now_s="the clock", cost="bill so far", latest_s="latest finish so far"),
+    fields(F64, None, now_s="the clock", cost="bill so far"),
     fields(
         I64,
         "vm",

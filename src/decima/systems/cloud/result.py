@@ -78,9 +78,8 @@ class PlacementResult(ShownRun):
         done = state.job + (state.status == COMPLETE)  # jobs that started
         losses = np.full(jobs, np.nan)
         outcome = outcome_of(state, workload, losses)
-        executors = np.array([job.executors for job in workload.jobs])
         where = state.where.copy()
-        where[int(executors[:done].sum()) :] = -1
+        where[state.first[done] :] = -1
 
         def times(name: str) -> np.ndarray:
             values = getattr(state, name).copy()
@@ -218,13 +217,12 @@ class PlacementResult(ShownRun):
         import pandas
 
         jobs, cluster = self.workload.jobs, self.settings.cluster
-        first = np.concatenate([[0], np.cumsum([job.executors for job in jobs])])
         placed = np.flatnonzero(self.where >= 0)
         job, vms = self._job_of[placed], self.where[placed]
         return pandas.DataFrame(
             {
                 "job": [jobs[number].id for number in job],
-                "executor": placed - first[job],
+                "executor": placed - np.searchsorted(self._job_of, job),
                 "vm": vms,
                 "vm_name": [cluster.names[vm] for vm in vms],
                 "cores": [jobs[number].cores for number in job],

@@ -60,6 +60,8 @@ class PlacementSettings:
         ConfigError: A value is out of range.
     """
 
+    draws = False  # schedulers alone may take chance
+
     cluster: Cluster = TABLE_4
     beta: float = 1.0  # weight of cost against mean duration (Eq. 6), 0 to 1
     billing: Billing = field(default_factory=Billing)
@@ -97,8 +99,6 @@ class PlacementSettings:
         Raises:
             ConfigError: The mode is unknown or a value out of range.
         """
-        if mode not in MODES:
-            raise ConfigError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
         released = mode == "released"
         return cls(
             cluster=(RELEASED if released else TABLE_4) if cluster is None else cluster,
@@ -107,11 +107,6 @@ class PlacementSettings:
             rules=replace(RELEASED_RULES if released else Rules(), **rules),
             mode=mode,
         )
-
-    @property
-    def draws(self) -> bool:
-        """Rules alone may take chance."""
-        return False
 
     @property
     def label(self) -> str:

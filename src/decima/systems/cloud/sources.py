@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,7 @@ class Generator:
             check_whole("n", self.n, least=1)
             if self.n > _MOST_JOBS:
                 raise ConfigError(f"n is {self.n}; expected at most {_MOST_JOBS:,} jobs")
-        gap_s = self.gap_s
-        if not is_number(gap_s) or not 0.0 < gap_s <= 1e6:
-            raise ConfigError(f"interarrival_s is {gap_s!r}; expected seconds above 0, up to 1e+06")
+        _check_gap(self.gap_s)
 
     @property
     def gap_s(self) -> float:
@@ -85,11 +84,8 @@ class Generator:
         Raises:
             ConfigError: The seed is not a whole number of at least 0.
         """
-        check_whole("seed", seed, least=0)
-        jobs_rng, gaps_rng = (np.random.default_rng(child) for child in np.random.SeedSequence(int(seed)).spawn(2))
-        count = JOBS[self.pattern] if self.n is None else self.n
-        arrivals = np.round(np.cumsum(gaps_rng.exponential(self.gap_s, count)))
-        jobs = [self._job(jobs_rng, float(arrival), number + 1) for number, arrival in enumerate(arrivals)]
+        rng, arrivals = _drawn_arrivals(seed, self.gap_s, JOBS[self.pattern] if self.n is None else self.n)
+        jobs = [self._job(rng, arrival, number) for number, arrival in enumerate(arrivals, start=1)]
         return PlacementWorkload(tuple(jobs), f"generated, {self.pattern}")
 
     def _job(self, rng: np.random.Generator, arrival_s: float, number: int) -> PlacementJob:
@@ -116,17 +112,26 @@ def redrawn(trace: PlacementWorkload, gap_s: float, seed: int) -> PlacementWorkl
     Raises:
         ConfigError: The seed or the gap is out of range.
     """
-    check_whole("seed", seed, least=0)
-    if not is_number(gap_s) or not 0.0 < gap_s <= 1e6:
-        raise ConfigError(f"interarrival_s is {gap_s!r}; expected seconds above 0, up to 1e+06")
-    jobs_rng, gaps_rng = (np.random.default_rng(child) for child in np.random.SeedSequence(int(seed)).spawn(2))
-    arrivals = np.round(np.cumsum(gaps_rng.exponential(gap_s, len(trace))))
-    chosen = [trace.jobs[index] for index in jobs_rng.integers(len(trace), size=len(trace))]
+    _check_gap(gap_s)
+    rng, arrivals = _drawn_arrivals(seed, gap_s, len(trace))
+    chosen = rng.integers(len(trace), size=len(trace))
     jobs = [
-        PlacementJob(float(at), number + 1, job.type, job.cores, job.memory_gb, job.executors, job.duration_s)
-        for number, (at, job) in enumerate(zip(arrivals, chosen, strict=True))
+        replace(trace.jobs[index], arrival_s=arrival, id=number)
+        for number, (arrival, index) in enumerate(zip(arrivals, chosen, strict=True), start=1)
     ]
     return PlacementWorkload(tuple(jobs), f"{trace.label}, drawn anew")
+
+
+def _check_gap(gap_s: float) -> None:
+    if not is_number(gap_s) or not 0.0 < gap_s <= 1e6:
+        raise ConfigError(f"interarrival_s is {gap_s!r}; expected seconds above 0, up to 1e+06")
+
+
+def _drawn_arrivals(seed: int, gap_s: float, count: int) -> tuple[np.random.Generator, list[float]]:
+    """Arrivals of a Poisson process in whole seconds, and a generator for the jobs."""
+    check_whole("seed", seed, least=0)
+    jobs_rng, gaps_rng = (np.random.default_rng(child) for child in np.random.SeedSequence(int(seed)).spawn(2))
+    return jobs_rng, np.round(np.cumsum(gaps_rng.exponential(gap_s, count))).tolist()
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,7 @@ SOURCES: Registry[Source] = Registry(
     group="decima.cloud.sources",
     adopt=lambda name, make: Source(name, (make.__doc__ or "").split("\n")[0], make, options_of(make, "seed")),
 )
-_SOURCES = (
+for _source in (
     Source(
         "generated",
         "jobs drawn from documented distributions; in the package, needs no network",
@@ -210,8 +215,7 @@ _SOURCES = (
             Option("type", "cpu, memory or network: what executors of a job compete for"),
         ),
     ),
-)
-for _source in _SOURCES:
+):
     SOURCES.add(_source.name, _source)
 
 
@@ -224,16 +228,21 @@ class JobsSpec:
     drawn: bool  # whether another seed gives other jobs
     path: Path | None = None  # the file, if it is one
 
+    def __reduce__(self) -> tuple:
+        """Pickle as the text alone."""
+        return parse_placement_jobs, (self.text,)
+
+    @cached_property
+    def _fixed(self) -> PlacementWorkload:
+        return self.make(0)
+
     def workload(self, seed: int = 0) -> PlacementWorkload:
-        """The jobs of a seed."""
-        return self.make(seed)
+        """The jobs of a seed; those of a file or trace are read once."""
+        return self.make(seed) if self.drawn else self._fixed
 
     def workloads(self, seeds: Iterable[int]) -> list[PlacementWorkload]:
         """The jobs of several seeds; of a file or trace the same each time."""
-        if not self.drawn:
-            workload = self.make(0)
-            return [workload for _ in seeds]
-        return [self.make(seed) for seed in seeds]
+        return [self.workload(seed) for seed in seeds]
 
 
 def parse_placement_jobs(text: str) -> JobsSpec:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ def new_state(workload: PlacementWorkload, settings: PlacementSettings) -> Recor
     """
     workload.require_room(settings.cluster)
     jobs, vms, rules, billing = workload.jobs, settings.cluster.vms, settings.rules, settings.billing
-    executors = _whole(job.executors for job in jobs)
+    executors = np.array([job.executors for job in jobs], dtype=np.int64)
     total, most = int(executors.sum()), int(executors.max())
     extents = {
         "vm": len(vms),
@@ -43,20 +42,20 @@ def new_state(workload: PlacementWorkload, settings: PlacementSettings) -> Recor
     duration = np.array([job.duration_s for job in jobs], dtype=np.float64)
     rate = np.array([vm.price_per_hour / SECONDS_PER_HOUR for vm in vms])
     for name, values in {
-        "vm_cores": _whole(vm.cores for vm in vms),
-        "vm_memory": _whole(vm.memory_mib for vm in vms),
-        "vm_type": _whole(types[vm.name] for vm in vms),
+        "vm_cores": [vm.cores for vm in vms],
+        "vm_memory": [vm.memory_mib for vm in vms],
+        "vm_type": [types[vm.name] for vm in vms],
         "vm_rate": rate,
-        "job_type": _whole(job.type for job in jobs),
-        "job_cores": _whole(job.cores for job in jobs),
-        "job_memory": _whole(job.memory_mib for job in jobs),
+        "job_type": [job.type for job in jobs],
+        "job_cores": [job.cores for job in jobs],
+        "job_memory": [job.memory_mib for job in jobs],
         "job_executors": executors,
-        "arrival_s": np.array([job.arrival_s for job in jobs], dtype=np.float64),
+        "arrival_s": [job.arrival_s for job in jobs],
         "duration_s": duration,
-        "first": np.concatenate([[0], np.cumsum(executors)]).astype(np.int64),
-        "wanted": np.full(total, -1, dtype=np.int64),
+        "first": np.concatenate([[0], np.cumsum(executors)]),
+        "wanted": np.full(total, -1),
     }.items():
-        state.bind(name, values)
+        state.bind(name, np.asarray(values, dtype=PLACEMENT.arrays[name].dtype))
     best = float(duration.sum())
     worst = float((duration + duration * rules.penalty_percent / 100.0).sum())
     mean_min = best / len(jobs)
@@ -126,7 +125,3 @@ def check_action(state: Record, action: Any) -> int:
     if not is_whole(action) or not 0 <= action <= state.num_vms:
         raise ConfigError(f"action is {action!r:.60}; expected 0 to wait, or the number of a VM up to {state.num_vms}")
     return int(action)
-
-
-def _whole(values: Sequence[int]) -> np.ndarray:
-    return np.fromiter(values, dtype=np.int64)

@@ -188,17 +188,16 @@ def read_type(text: str, where: str) -> int:
 
 
 def _job(where: str, row: dict[str, str]) -> PlacementJob:
-    job_type = read_type(row["type"], where)
+    values = (
+        tabular.number(where, "arrival_s", row["arrival_s"]),
+        tabular.whole(where, "id", row["id"], least=0),
+        read_type(row["type"], where),
+        tabular.whole(where, "cores", row["cores"]),
+        tabular.number(where, "memory_gb", row["memory_gb"], above=True),
+        tabular.whole(where, "executors", row["executors"]),
+        tabular.number(where, "duration_s", row["duration_s"], above=True),
+    )
     try:
-        return PlacementJob(
-            tabular.number(where, "arrival_s", row["arrival_s"]),
-            tabular.whole(where, "id", row["id"], least=0),
-            job_type,
-            tabular.whole(where, "cores", row["cores"]),
-            tabular.number(where, "memory_gb", row["memory_gb"], above=True),
-            tabular.whole(where, "executors", row["executors"]),
-            tabular.number(where, "duration_s", row["duration_s"], above=True),
-        )
+        return PlacementJob(*values)
     except WorkloadError as error:
-        text = str(error)
-        raise WorkloadError(text if text.startswith(where) else f"{where}: {text}") from error
+        raise WorkloadError(f"{where}: {error}") from error

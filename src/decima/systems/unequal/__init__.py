@@ -4,30 +4,27 @@ The system of Luo et al., "Learning to Optimize DAG Scheduling in Heterogeneous 
 figures named in this package are theirs unless another paper is named. Public names are resolved on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from decima import lazy_names
 
 _EXPORTS = {
-    "Cluster": "cluster",
-    "Instance": "workload",
-    "InvalidScheduleError": "checking",
-    "Job": "workload",
-    "Rules": "settings",
-    "Schedule": "result",
-    "canonical": "generators",
-    "list_schedulers": "schedulers.registry",
-    "load_instance": "json_format",
-    "load_schedule": "json_format",
-    "lower_bound": "optimum.bounds",
-    "make_scheduler": "schedulers.registry",
-    "metrics": "objectives",
-    "plan": "system",
-    "save_instance": "json_format",
-    "search": "optimum.priority_search",
-    "validate": "validation",
+    "checking": ["InvalidScheduleError"],
+    "cluster": ["Cluster"],
+    "generators": ["canonical"],
+    "json_format": ["load_instance", "load_schedule", "save_instance"],
+    "objectives": ["metrics"],
+    "optimum.bounds": ["lower_bound"],
+    "optimum.priority_search": ["search"],
+    "result": ["Schedule"],
+    "schedulers.registry": ["list_schedulers", "make_scheduler"],
+    "settings": ["Rules"],
+    "system": ["plan"],
+    "validation": ["validate"],
+    "workload": ["Instance", "Job"],
 }
 
-__all__ = sorted(_EXPORTS)
+__all__ = sorted(name for names in _EXPORTS.values() for name in names)
 
 if TYPE_CHECKING:
     from decima.systems.unequal.checking import InvalidScheduleError as InvalidScheduleError
@@ -48,15 +45,4 @@ if TYPE_CHECKING:
     from decima.systems.unequal.workload import Instance as Instance
     from decima.systems.unequal.workload import Job as Job
 
-
-def __getattr__(name: str) -> Any:
-    """Resolve a public name on first use (PEP 562)."""
-    if name not in _EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _EXPORTS)

@@ -76,6 +76,8 @@ BAD_JOBS = {
     "many executors": (HEADER + "0,1,1,2,4,1e9,50\n", r"line 2.*executors is 1000000000"),
     "open quote": (HEADER + '"0,1,1,2,4,3,50\n', r"unexpected end of data"),
 }
+for _text in ("1_000", "١", "１", "1e", "0x10", "infinity", ""):
+    BAD_JOBS[f"duration {_text!r}"] = (f"{HEADER}0,1,1,1,1,1,{_text}\n", "line 2: duration_s is ")
 
 
 @pytest.mark.parametrize(("text", "message"), BAD_JOBS.values(), ids=BAD_JOBS)
@@ -98,11 +100,13 @@ def test_jobs_made_by_hand_are_checked():
         {"executors": -1},
         {"memory_gb": float("nan")},
         {"duration_s": 0.0},
+        {"duration_s": 5e-324},
         {"type": 4},
         {"arrival_s": float("inf")},
         {"id": -1},
     ):
-        with pytest.raises(WorkloadError, match=next(iter(changes))):
+        [(name, value)] = changes.items()
+        with pytest.raises(WorkloadError, match=f"{name} is {value!r}"):
             replace(job, **changes)
     with pytest.raises(WorkloadError, match="no jobs"):
         PlacementWorkload((), "none")
@@ -153,6 +157,7 @@ BAD_VMS = {
     "no cores": (VMS.replace("big,16", "big,0"), "line 3: cores is '0'"),
     "no quantity": (VMS.replace("64,1", "64,0"), "line 3: quantity is '0'"),
     "listed twice": (VMS.replace("big", "small"), "line 3: type 'small' is listed twice"),
+    "tiny price": (VMS.replace("0.7", "5e-324"), "line 3: VM type big: price_per_hour is 5e-324"),
     "no name": (VMS.replace("big", ""), "line 3: type is empty"),
     "no price": (VMS.replace("price_per_hour", "price"), "column price_per_hour is missing"),
 }
@@ -182,6 +187,29 @@ def test_bad_settings():
         with pytest.raises(ConfigError) as caught:
             make()
         assert message in str(caught.value)
+
+
+VM = VmType("a", 4, 16.0, 1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "value"),
+    [
+        (VM, "cores", 10**30),
+        (VM, "quantity", 10**7),
+        (VM, "memory_gb", 1e300),
+        (VM, "memory_gb", 1e-9),
+        (VM, "price_per_hour", 1e308),
+        (VM, "price_per_hour", 5e-324),
+        (Rules(), "penalty_percent", 1e-20),
+        (Billing(), "granularity_s", 1e-300),
+        (Billing(), "minimum_s", 1e-300),
+        (Billing(), "boot_s", 1e-300),
+    ],
+)
+def test_numbers_that_nothing_can_be_computed_with_are_refused(record, name, value):
+    with pytest.raises(ConfigError, match=f"{name} is .*; expected"):
+        replace(record, **{name: value})
 
 
 # ---- sources --------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Learned placement: the network in the core beside TensorFlow, what is recorded, training, storing, running."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -137,7 +139,7 @@ def test_memory_that_is_used_again_makes_no_difference():
     episodes, weights = PlacementEpisodes(TASK), small_weights(SHARED)
     kept = [episodes((SHARED, weights, job)) for job in jobs]
     for job, record in zip(jobs, kept, strict=True):
-        fresh = PlacementEpisodes(TASK)((SHARED, weights, job))
+        fresh = pickle.loads(pickle.dumps(episodes))((SHARED, weights, job))
         assert record.cost == fresh.cost
         for name in ("x", "action", "chosen", "log_prob", "reward", "step"):
             assert np.array_equal(getattr(record, name), getattr(fresh, name))
@@ -214,7 +216,7 @@ def test_exploring_goes_on_where_it_was(tmp_path):
     at = found.arrays
     assert (at["x"][1:][~at["done"][:-1]] == at["next_x"][:-1][~at["done"][:-1]]).all()
     assert at["next_mask"][~at["done"]].any(axis=1).all()
-    other.restore(*one.state(), weights)
+    other.restore(*one.state())
     for iteration in (1, 2):
         mine, ended = one.go_on(weights, iteration, 25, 0.3)
         yours, also = other.go_on(weights, iteration, 25, 0.3)

@@ -91,7 +91,7 @@ def test_too_many_starts_or_states_mean_no_prices(monkeypatch):
     for name in ("MOST_EXECUTORS", "MOST_STATES"):
         with monkeypatch.context() as patch:
             patch.setattr(prices, name, 1)
-            assert np.isnan(find_dual_prices(problem, latest, 1000.0).after[0])
+            assert np.isnan(find_dual_prices(problem, latest, 1000.0).arrays[0][0])
     monkeypatch.setattr(prices, "MOST_STARTS", len(problem))
     assert possible_starts(problem, latest) is None
     assert find_dual_prices(problem, latest, 1000.0).bound == no_dual_prices(problem).bound == -np.inf

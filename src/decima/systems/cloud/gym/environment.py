@@ -23,7 +23,6 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.core.errors import ConfigError, InvalidDecisionError
-from decima.core.record import Record
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.catalog import MIB_PER_GB, make_cluster
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, STATUS_TEXTS
@@ -33,11 +32,10 @@ from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.sources import parse_placement_jobs
 from decima.systems.cloud.state import check_action
 from decima.systems.cloud.system import Episode
-from decima.systems.cloud.workload import TYPES, PlacementWorkload
+from decima.systems.cloud.workload import TYPES, PlacementJob, PlacementWorkload
 
 REWARDS = ("paper", "per_job")
-KINDS = ("paper", "full")
-JOB_IDS = ("id", "type")
+OBSERVATIONS = ("paper", "full")
 #: Columns of ``vms`` of the observation ``full``.
 VM_COLUMNS = (
     "free_cores",
@@ -65,84 +63,6 @@ JOB_COLUMNS = (
     "jobs_left",  # with the one that is shown
 )
 _MOST = 1e15
-
-
-class Observer:
-    """Arrays for a learner, of one episode after the other on the same VMs.
-
-    Args:
-        settings: VMs and prices.
-        content: ``"paper"`` or ``"full"``.
-        prices: Whether the vector of the paper has the prices, which it has in words only.
-        job_id: What stands in the vector of the paper for the job: ``"id"``, or ``"type"`` as in the published code.
-
-    Raises:
-        ConfigError: A word is unknown.
-    """
-
-    def __init__(self, settings: PlacementSettings, content: str, prices: bool, job_id: str) -> None:
-        for name, value, allowed in (("observation", content, KINDS), ("job_id", job_id, JOB_IDS)):
-            if value not in allowed:
-                raise ConfigError(f"{name} must be {' or '.join(allowed)}, got {value!r}")
-        self.content, self.prices, self.job_id = content, prices, job_id
-        self._price = np.array([vm.price_per_hour for vm in settings.cluster.vms])
-        self._costs = np.empty(len(self._price))
-
-    @property
-    def space(self) -> spaces.Dict:
-        """Space of the observations."""
-        vms = len(self._price)
-        parts: dict[str, spaces.Space] = {"action_mask": spaces.Box(0, 1, (vms + 1,), np.int8)}
-        shapes = {"vms": (vms, len(VM_COLUMNS)), "job": (len(JOB_COLUMNS),)}
-        if self.content == "paper":
-            shapes = {"state": (2 * vms + 4 + vms * self.prices,)}
-        parts |= {name: spaces.Box(0.0, _MOST, shape, np.float64) for name, shape in shapes.items()}
-        return spaces.Dict(parts)
-
-    def observe(self, state: Record, other: Record, workload: PlacementWorkload) -> dict[str, np.ndarray]:
-        """Observation of a state; after the last job no action is valid."""
-        vms = len(self._price)
-        mask = np.zeros(vms + 1, dtype=np.int8)
-        core.masked(state.address, other.address, mask)
-        job = workload.jobs[state.job]
-        left = job.executors - state.placed
-        free_gb = state.free_memory / MIB_PER_GB
-        if self.content == "paper":
-            pairs = np.stack([state.free_cores, free_gb], axis=1).ravel()
-            shown = job.id if self.job_id == "id" else job.type
-            parts = [pairs, [shown, job.cores, job.memory_gb, left], self._price if self.prices else []]
-            return {"action_mask": mask, "state": np.concatenate(parts).astype(np.float64)}
-        added_costs(state.address, job.duration_s, self._costs)
-        first = int(state.first[state.job])
-        here = np.bincount(state.where[first : first + state.placed], minlength=vms)
-        columns = (
-            state.free_cores,
-            free_gb,
-            state.vm_cores,
-            state.vm_memory / MIB_PER_GB,
-            self._price,
-            np.maximum(state.until_s - state.now_s, 0.0),
-            here,
-            state.room,
-            self._costs,
-        )
-        jobs_left = 0 if state.status == COMPLETE else len(workload) - state.job
-        about = [
-            *(float(job.type == job_type) for job_type in TYPES),
-            job.cores,
-            job.memory_gb,
-            job.executors,
-            left,
-            job.duration_s,
-            max(0.0, state.now_s - job.arrival_s),
-            state.running,
-            jobs_left,
-        ]
-        return {
-            "action_mask": mask,
-            "job": np.array(about, dtype=np.float64),
-            "vms": np.stack(columns, axis=1).astype(np.float64),
-        }
 
 
 class VmPlacementEnv(gymnasium.Env):
@@ -199,7 +119,12 @@ class VmPlacementEnv(gymnasium.Env):
         render_mode: str | None = None,
         **changes: Any,
     ) -> None:
-        for name, value, allowed in (("reward", reward, REWARDS), ("invalid_action", invalid_action, ("end", "error"))):
+        for name, value, allowed in (
+            ("observation", observation, OBSERVATIONS),
+            ("job_id", job_id, ("id", "type")),
+            ("reward", reward, REWARDS),
+            ("invalid_action", invalid_action, ("end", "error")),
+        ):
             if value not in allowed:
                 raise ConfigError(f"{name} must be {' or '.join(allowed)}, got {value!r}")
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -214,21 +139,20 @@ class VmPlacementEnv(gymnasium.Env):
             raise ConfigError("settings are given beside cluster or single settings; expected one of them")
         self.settings, self.render_mode = settings, render_mode
         self._per_job, self._strict = reward == "per_job", invalid_action == "error"
+        self._full, self._with_prices, self._with_id = observation == "full", prices, job_id == "id"
+        self._price = np.array([vm.price_per_hour for vm in settings.cluster.vms])
         self._source = _source(workload)
-        self._observer = Observer(settings, observation, prices, job_id)
-        self._workload = self._draw(0)
+        self._workload = _draw(self._source, 0)
         self._episode = Episode.of(self._workload, settings)
         self._begun, self._seed = False, 0
-        self.action_space = spaces.Discrete(len(settings.cluster) + 1)
-        self.observation_space = self._observer.space
-
-    def _draw(self, seed: int) -> PlacementWorkload:
-        workload = self._source(seed)
-        if not isinstance(workload, PlacementWorkload):
-            raise ConfigError(
-                f"the workload is {workload!r:.60} ({type(workload).__name__}); expected a PlacementWorkload"
-            )
-        return workload
+        vms = len(settings.cluster)
+        self.action_space = spaces.Discrete(vms + 1)
+        parts: dict[str, spaces.Space] = {"action_mask": spaces.Box(0, 1, (vms + 1,), np.int8)}
+        shapes = {"vms": (vms, len(VM_COLUMNS)), "job": (len(JOB_COLUMNS),)}
+        if not self._full:
+            shapes = {"state": (2 * vms + 4 + vms * prices,)}
+        parts |= {name: spaces.Box(0.0, _MOST, shape, np.float64) for name, shape in shapes.items()}
+        self.observation_space = spaces.Dict(parts)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict, dict]:
         """Begin an episode.
@@ -243,7 +167,7 @@ class VmPlacementEnv(gymnasium.Env):
             raise ConfigError(f"unknown options of reset: {', '.join(sorted(map(str, unknown)))}; expected workload")
         self._seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
         replaced = (options or {}).get("workload")
-        workload = self._draw(self._seed) if replaced is None else _source(replaced)(self._seed)
+        workload = _draw(self._source if replaced is None else _source(replaced), self._seed)
         if workload is not self._workload:
             self._workload, self._episode = workload, Episode.of(workload, self.settings)
         core.begin(self._episode.state.address)
@@ -263,10 +187,9 @@ class VmPlacementEnv(gymnasium.Env):
             raise ResetNeeded("the episode is over, or none has begun; call reset() before step()")
         action = check_action(state, action)
         if self._strict and not self._mask()[action]:
-            job = self._workload.jobs[state.job].id
             what = "waiting" if action == 0 else f"an executor on {self.settings.cluster.names[action - 1]}"
             raise InvalidDecisionError(
-                f"action {action} is masked: {what} is not valid for job {job} at {state.now_s:g} s"
+                f"action {action} is masked: {what} is not valid for job {self._job.id} at {state.now_s:g} s"
             )
         job = state.job
         reward = float(core.step(state.address, action))
@@ -275,6 +198,11 @@ class VmPlacementEnv(gymnasium.Env):
             reward = -self._loss(job) if started else 0.0
         observation, info = self._observe()
         return observation, reward, state.status != GOES_ON, False, info
+
+    @property
+    def _job(self) -> PlacementJob:
+        """The job that is shown."""
+        return self._workload.jobs[self._episode.state.job]
 
     def _loss(self, job: int) -> float:
         losses = np.empty(len(self._workload))
@@ -287,12 +215,13 @@ class VmPlacementEnv(gymnasium.Env):
         return mask
 
     def _observe(self) -> tuple[dict, dict]:
-        state = self._episode.state
-        observation = self._observer.observe(state, self._episode.other, self._workload)
+        """Observation and info of the state; after the last job no action is valid."""
+        state, mask = self._episode.state, self._mask()
+        observation = {"action_mask": mask, **(self._full_parts() if self._full else self._paper_parts())}
         info = {
-            "action_mask": observation["action_mask"].copy(),
+            "action_mask": mask.copy(),
             "clock_s": state.now_s,
-            "job": self._workload.jobs[state.job].id,
+            "job": self._job.id,
             "status": STATUS_TEXTS[state.status],
         }
         if state.status == COMPLETE:
@@ -300,6 +229,42 @@ class VmPlacementEnv(gymnasium.Env):
             names = ("cost", "mean_duration_s", "good_placements", "waits", "reward")
             info |= {name: getattr(result, name) for name in names}
         return observation, info
+
+    def _paper_parts(self) -> dict[str, np.ndarray]:
+        state, job = self._episode.state, self._job
+        pairs = np.stack([state.free_cores, state.free_memory / MIB_PER_GB], axis=1).ravel()
+        shown = job.id if self._with_id else job.type
+        about = [shown, job.cores, job.memory_gb, job.executors - state.placed]
+        return {"state": np.concatenate([pairs, about, self._price if self._with_prices else []]).astype(np.float64)}
+
+    def _full_parts(self) -> dict[str, np.ndarray]:
+        state, job = self._episode.state, self._job
+        costs = np.empty(state.num_vms)
+        added_costs(state.address, job.duration_s, costs)
+        first = int(state.first[state.job])
+        columns = (
+            state.free_cores,
+            state.free_memory / MIB_PER_GB,
+            state.vm_cores,
+            state.vm_memory / MIB_PER_GB,
+            self._price,
+            np.maximum(state.until_s - state.now_s, 0.0),
+            np.bincount(state.where[first : first + state.placed], minlength=state.num_vms),
+            state.room,
+            costs,
+        )
+        about = [
+            *(float(job.type == job_type) for job_type in TYPES),
+            job.cores,
+            job.memory_gb,
+            job.executors,
+            job.executors - state.placed,
+            job.duration_s,
+            max(0.0, state.now_s - job.arrival_s),
+            state.running,
+            0 if state.status == COMPLETE else len(self._workload) - state.job,
+        ]
+        return {"job": np.array(about, dtype=np.float64), "vms": np.stack(columns, axis=1).astype(np.float64)}
 
     def result(self) -> PlacementResult:
         """Outcome of the episode so far."""
@@ -315,33 +280,33 @@ class VmPlacementEnv(gymnasium.Env):
             return None
         if not self._begun:
             raise ResetNeeded("no episode has begun; call reset() before render()")
-        state, names = self._episode.state, self.settings.cluster.names
-        job = self._workload.jobs[state.job]
+        state, job = self._episode.state, self._job
         lines = [
             f"{state.now_s:.1f} s: {state.running} jobs run, cost {state.cost:.4f} {self.settings.cluster.currency}",
             f"job {job.id}, type {job.type}: {state.placed} of {job.executors} executors placed, "
             f"{job.cores} cores and {job.memory_gb:g} GB each, {job.duration_s:g} s",
         ]
-        for vm, name in enumerate(names):
+        for vm, name in enumerate(self.settings.cluster.names):
             used = int(state.vm_cores[vm] - state.free_cores[vm])
             lines.append(f"{vm + 1:>3} {name:<16} {used:>3} of {state.vm_cores[vm]} cores in use")
         return "\n".join(lines)
 
 
-# Functions of a seed that can be pickled, as lambdas cannot.
+def _draw(source: Callable[[int], Any], seed: int) -> PlacementWorkload:
+    workload = source(seed)
+    if not isinstance(workload, PlacementWorkload):
+        raise ConfigError(f"the workload is {workload!r:.60} ({type(workload).__name__}); expected a PlacementWorkload")
+    return workload
+
+
 def _same(workload: Any, seed: int) -> Any:
     return workload
 
 
-def _drawn(text: str, seed: int) -> PlacementWorkload:
-    return parse_placement_jobs(text).workload(seed)
-
-
 def _source(workload: Any) -> Callable[[int], PlacementWorkload]:
+    """Function of a seed that can be pickled, as lambdas cannot."""
     workload = "generated" if workload is None else workload
     if isinstance(workload, (str, Path)):
         spec = parse_placement_jobs(str(workload))
-        if spec.drawn:
-            return partial(_drawn, str(workload))
-        workload = spec.workload()
+        workload = spec.workload if spec.drawn else spec.workload()
     return workload if callable(workload) else partial(_same, workload)

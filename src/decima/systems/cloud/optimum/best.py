@@ -47,12 +47,9 @@ class Optimum:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        names = ("waits_allowed", "periods", "proved_periods", "nodes", "work_bound", "interval_bound")
-        return (
-            {"kind": self.status}
-            | {name: getattr(self, name) for name in names}
-            | {"reward_bound": self.reward_bound, "result": self.result.as_dict()}
-        )
+        names = ("waits_allowed", "periods", "proved_periods", "nodes", "work_bound", "interval_bound", "reward_bound")
+        values = {name: getattr(self, name) for name in names}
+        return {"kind": self.status} | values | {"result": self.result.as_dict()}
 
 
 def optimum(
@@ -86,7 +83,6 @@ def optimum(
     """
     check_whole("nodes", nodes, least=0)
     settings = PlacementSettings() if settings is None else settings
-    workload.require_room(settings.cluster)
     problem = Problem.of(workload, settings)
     starts = [simulate(workload, name, settings) for name in STARTS]
     plans = [result.where for result in starts if result.complete]
@@ -107,8 +103,7 @@ def optimum(
     if not exact or proved < len(spans) or waits:
         status = SEARCHED
         label = progress and f"{progress}, search"
-        reached = search(workload, settings, plans, budget=budget, waits=waits, seed=seed, progress=label)
-        chosen, counts = reached.wanted, reached.waits
+        chosen, counts = search(workload, settings, plans, budget=budget, waits=waits, seed=seed, progress=label)
     result = _follow(workload, settings, chosen, counts, status)
     interval = reward_bound = None
     if exact_applies(settings):
@@ -157,8 +152,8 @@ def _best_of_period(problem, workload, settings, first, last, nodes, seed):
     solved = solve_period(part, min(nodes, FEW_NODES), begin)
     if not solved.proved and nodes > FEW_NODES:
         # A better placement to begin with rules more out, and so does a bound that takes longer to prepare.
-        reached = search(jobs, settings, [plan_of(solved.counts)], budget=PERIOD_BUDGET, seed=seed)
-        better = loss_and_counts(_follow(jobs, settings, reached.wanted, None, SEARCHED), 0)
+        wanted, _ = search(jobs, settings, [plan_of(solved.counts)], budget=PERIOD_BUDGET, seed=seed)
+        better = loss_and_counts(_follow(jobs, settings, wanted, None, SEARCHED), 0)
         starts[0] = min((solved.loss, solved.counts), better, key=lambda pair: pair[0])
         dual = find_dual_prices(part, latest_starts(part), starts[0][0])
         # Without prices a long search rarely comes to its end.

@@ -31,22 +31,15 @@ class DualPrices:
     """Dual prices as compiled code takes them; without any they bound nothing."""
 
     bound: float  # least loss of the whole period
-    after: np.ndarray  # float64 [jobs + 1], what all executors from a job on earn; NaN without prices
-    options: tuple[np.ndarray, ...]  # these and the following: see ``least_of_vm`` of the kernel
-    stack: tuple[np.ndarray, ...]
-    table: tuple[np.ndarray, ...]
-    frame: tuple[np.ndarray, ...]
-
-    @property
-    def arrays(self) -> tuple:
-        """The same as compiled code takes it."""
-        return self.after, self.options, self.stack, self.table, self.frame
+    # What all executors from a job on earn, float64 [jobs + 1], NaN without prices; options, stack, table and frame of
+    # :func:`decima.systems.cloud.optimum.rental.least_of_vm`.
+    arrays: tuple
 
 
 def no_dual_prices(problem: Problem) -> DualPrices:
     """Arrays of the right types for a search that goes without prices."""
     options = _options(problem, np.arange(len(problem) + 1), problem.jobs[0])
-    return DualPrices(-np.inf, np.full(len(problem) + 1, np.nan), options, *_room(problem, entries=0))
+    return DualPrices(-np.inf, (np.full(len(problem) + 1, np.nan), options, *_room(problem, entries=0)))
 
 
 def find_dual_prices(problem: Problem, latest: np.ndarray, upper: float) -> DualPrices:
@@ -87,7 +80,7 @@ def find_dual_prices(problem: Problem, latest: np.ndarray, upper: float) -> Dual
     _set_shares(problem, options, room, best_shares)
     after = np.zeros(count + 1)
     after[:count] = np.cumsum(best_shares[::-1])[::-1]
-    return DualPrices(best, after, options, *room)
+    return DualPrices(best, (after, options, *room))
 
 
 def possible_starts(problem: Problem, latest: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

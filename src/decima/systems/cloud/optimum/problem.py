@@ -8,7 +8,7 @@ import numpy as np
 
 from decima.systems.cloud.optimum import bounds
 from decima.systems.cloud.settings import PlacementSettings
-from decima.systems.cloud.state import SECONDS_PER_HOUR
+from decima.systems.cloud.state import new_state
 from decima.systems.cloud.workload import NETWORK_BOUND, PlacementWorkload
 
 
@@ -24,48 +24,26 @@ class Problem:
     @classmethod
     def of(cls, workload: PlacementWorkload, settings: PlacementSettings) -> Problem:
         """Arrays of a workload; losses are those of R_epi (Eq. 14)."""
-        jobs, vms, rules = workload.jobs, settings.cluster.vms, settings.rules
-        duration = np.array([job.duration_s for job in jobs])
+        state, rules = new_state(workload, settings), settings.rules
+        arrival, job_type, cores, memory, executors, duration = (
+            getattr(state, name).copy()
+            for name in ("arrival_s", "job_type", "job_cores", "job_memory", "job_executors", "duration_s")
+        )
         worst = duration + duration * rules.penalty_percent / 100
-        least = np.where([_can_be_good(job, settings) for job in jobs], duration, worst)
-        types = {vm_type.name: number for number, vm_type in enumerate(settings.cluster.types)}
-        rate = np.array([vm.price_per_hour / SECONDS_PER_HOUR for vm in vms])
-        cores = np.array([vm.cores for vm in vms], dtype=np.int64)
-        memory = np.array([vm.memory_mib for vm in vms], dtype=np.int64)
-        longest = worst.sum() if rules.penalty_in_cost_max else duration.sum()
-        spread = duration.mean() * rules.penalty_percent / 100.0 * len(jobs)
+        least = np.where([_can_be_good(job, settings) for job in workload.jobs], duration, worst)
+        vm_cores, vm_memory, rate, vm_type = (
+            getattr(state, name).copy() for name in ("vm_cores", "vm_memory", "vm_rate", "vm_type")
+        )
+        by_cores = (rate / vm_cores).min(), np.gcd.reduce(vm_cores)
+        by_memory = (rate / vm_memory).min(), np.gcd.reduce(vm_memory)
+        spread = duration.mean() * rules.penalty_percent / 100.0 * len(workload)
+        of_cost = rules.fixed_reward * settings.beta / state.cost_max
+        of_time = rules.fixed_reward * (1.0 - settings.beta) / spread
         return cls(
-            (
-                np.array([job.arrival_s for job in jobs], dtype=np.float64),
-                np.array([job.type for job in jobs], dtype=np.int64),
-                np.array([job.cores for job in jobs], dtype=np.int64),
-                np.array([job.memory_mib for job in jobs], dtype=np.int64),
-                np.array([job.executors for job in jobs], dtype=np.int64),
-                duration.astype(np.float64),
-                least.astype(np.float64),
-            ),
-            (
-                cores,
-                memory,
-                rate,
-                np.array([types[vm.name] for vm in vms], dtype=np.int64),
-                np.argsort(rate, kind="stable"),
-            ),
-            np.array(
-                [
-                    float((rate / cores).min()),
-                    float(np.gcd.reduce(cores)),
-                    float((rate / memory).min()),
-                    float(np.gcd.reduce(memory)),
-                ]
-            ),
-            np.array(
-                [
-                    rules.fixed_reward * settings.beta / (longest * rate.sum()),
-                    rules.fixed_reward * (1.0 - settings.beta) / spread,
-                    rules.penalty_percent,
-                ]
-            ),
+            (arrival, job_type, cores, memory, executors, duration, least),
+            (vm_cores, vm_memory, rate, vm_type, np.argsort(rate, kind="stable")),
+            np.array([*by_cores, *by_memory]),
+            np.array([of_cost, of_time, rules.penalty_percent]),
         )
 
     def part(self, first: int, last: int) -> Problem:

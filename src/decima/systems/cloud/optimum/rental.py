@@ -35,18 +35,24 @@ def of_time(value):
 
 
 @njit
-def _settle(job, now, arrival, stack):
-    """Return the earliest start of a job, and take off what has finished."""
+def _copy_running(job, moment, row, stack):
+    """Copy what runs beyond a moment from the row of a job to any row."""
     entries, finish, cores, memory = stack
-    now = max(now, arrival[job])
     kept = 0
     for entry in range(entries[job]):
-        if finish[job, entry] > now:
-            finish[job, kept] = finish[job, entry]
-            cores[job, kept] = cores[job, entry]
-            memory[job, kept] = memory[job, entry]
+        if finish[job, entry] > moment:
+            finish[row, kept] = finish[job, entry]
+            cores[row, kept] = cores[job, entry]
+            memory[row, kept] = memory[job, entry]
             kept += 1
-    entries[job] = kept
+    entries[row] = kept
+
+
+@njit
+def _settle(job, now, arrival, stack):
+    """Return the earliest start of a job, and take off what has finished."""
+    now = max(now, arrival[job])
+    _copy_running(job, now, job, stack)
     return now
 
 
@@ -64,20 +70,6 @@ def _add(job, end, cores_more, memory_more, stack):
     cores[job, entry] = cores_more
     memory[job, entry] = memory_more
     entries[job] = entry + 1
-
-
-@njit
-def _pass_on(job, start, stack):
-    """Copy what still runs at a moment to the row of the next job."""
-    entries, finish, cores, memory = stack
-    kept = 0
-    for entry in range(entries[job]):
-        if finish[job, entry] > start:
-            finish[job + 1, kept] = finish[job, entry]
-            cores[job + 1, kept] = cores[job, entry]
-            memory[job + 1, kept] = memory[job, entry]
-            kept += 1
-    entries[job + 1] = kept
 
 
 @njit
@@ -169,7 +161,7 @@ def least_of_vm(jobs, options, vm, first, now, stack, table, frame, most_states)
                     return -np.inf
                 best[job], chosen[job], choice[job] = np.inf, NOTHING, NOTHING
                 now = nows[job]
-                _pass_on(job, now, stack)
+                _copy_running(job, now, job + 1, stack)
                 job += 1
                 continue
             value = values[at]
@@ -190,7 +182,7 @@ def least_of_vm(jobs, options, vm, first, now, stack, table, frame, most_states)
         if down:
             picked = choice[job]
             number, way, now = picked & 4095, (picked >> 12) & 1, starts[picked >> 13]
-            _pass_on(job, now, stack)
+            _copy_running(job, now, job + 1, stack)
             _add(job + 1, now + runs[job, way], number * jobs[1][job], number * jobs[2][job], stack)
             job += 1
         else:
@@ -231,11 +223,11 @@ def best_of_vm(jobs, options, vm, stack, table, frame, taken, most_states):
         now = _settle(job, now, arrival, stack)
         choice = table[2][_index_of(_key(job, now, vm, stack), table[0])]
         if choice == NOTHING:
-            _pass_on(job, now, stack)
+            _copy_running(job, now, job + 1, stack)
             continue
         count, way, now = choice & 4095, (choice >> 12) & 1, starts[choice >> 13]
         end = now + runs[job, way]
-        _pass_on(job, now, stack)
+        _copy_running(job, now, job + 1, stack)
         _add(job + 1, end, count * job_cores[job], count * job_memory[job], stack)
         rents += vm[2] * max(0.0, end - max(now, until))
         until = max(until, end)

@@ -6,8 +6,6 @@ least cost, so that every plan is a valid episode. Its loss is that of R_epi, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from decima.core.cache import cached
@@ -117,15 +115,6 @@ def value_of(state, other):
     return _play(placement_at(state), placement_at(other))
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """The best plan of a search."""
-
-    wanted: np.ndarray  # int64 [executors]
-    waits: np.ndarray  # int64 [jobs]
-    reward: float  # its R_epi
-
-
 def search(
     workload: PlacementWorkload,
     settings: PlacementSettings,
@@ -135,7 +124,7 @@ def search(
     waits: bool = False,
     seed: int = 0,
     progress: str | None = None,
-) -> SearchResult:
+) -> tuple[np.ndarray, np.ndarray]:
     """Search from the best of some plans.
 
     Args:
@@ -146,6 +135,9 @@ def search(
         waits: Whether to look for voluntary waits.
         seed: Source of chance; the same one gives the same result.
         progress: Label of a progress bar; None for no bar.
+
+    Returns:
+        VM of every executor, int64 [executors], and waits before every job, int64 [jobs], of the best plan.
     """
     check_whole("budget", budget, least=0)
     check_whole("seed", seed, least=0)
@@ -169,4 +161,4 @@ def search(
             anneal(state.address, other.address, count, temperature, cooling, waits, kept, kept_waits, reached)
             check_stop()
             bar.update(count)
-    return SearchResult(kept, kept_waits, float(reached[1]))
+    return kept, kept_waits

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+from functools import lru_cache
 
 import numpy as np
 
-from decima.core.checks import is_number
-from decima.core.errors import ConfigError
 from decima.core.record import Record
 from decima.learning.replay import Transitions
 from decima.learning.rollout import RolloutJob
@@ -15,14 +13,7 @@ from decima.systems.cloud.fields import COMPLETE, GOES_ON
 from decima.systems.cloud.optimum.search import search
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.fields import TEACHER_PLAN, TEACHER_PROGRAM
-from decima.systems.cloud.policy.scheduler import (
-    LearnedPlacement,
-    PlacementRecord,
-    collect_record,
-    give_actions,
-    play,
-    teach,
-)
+from decima.systems.cloud.policy.scheduler import LearnedPlacement, PlacementRecord, give_actions, play, teach
 from decima.systems.cloud.policy.task import PlacementSequence, PlacementTask
 from decima.systems.cloud.result import outcome_of
 from decima.systems.cloud.schedulers.registry import make_placement
@@ -46,65 +37,45 @@ class PlacementEpisodes:
 
     def __init__(self, task: PlacementTask) -> None:
         self._task = task
-        self._lock = threading.Lock()
-        self._plans: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
-        self._idle: dict[tuple[PlacementSequence, PlacementArchitecture], list[tuple[Episode, Record]]] = {}
+        # Memory that no thread uses at present, and what teachers do.
+        self._idle = lru_cache(KEPT_SEQUENCES)(lambda sequence, architecture: [])
+        self._plan = lru_cache(KEPT_SEQUENCES)(
+            lambda sequence, name, parameters: plan_of(episode_of(task, sequence), name, dict(parameters))
+        )
 
     def __reduce__(self) -> tuple:
         """Pickle as the task alone."""
-        return _episodes_of, (self._task.as_dict(),)
+        return PlacementEpisodes, (self._task,)
 
     def __call__(self, item: tuple[PlacementArchitecture, np.ndarray, RolloutJob]) -> PlacementRecord:
         """Run the episode."""
         architecture, weights, job = item
-        sequence, key = job.sequence, (job.sequence, architecture)
         scheduler = LearnedPlacement(architecture, weights, greedy=False)
-        with self._lock:
-            idle = self._idle.pop(key, None)
-            idle = [] if idle is None else idle
-            self._idle[key] = idle
-            while len(self._idle) > KEPT_SEQUENCES:
-                del self._idle[next(iter(self._idle))]
+        idle = self._idle(job.sequence, architecture)
         try:
             episode, memory = idle.pop()
             scheduler.show(memory)
             teach(memory)
         except IndexError:
-            episode = Episode.of(self._task.workload(sequence), self._task.settings_of(sequence))
+            episode = episode_of(self._task, job.sequence)
             memory = scheduler.memory(episode.state, record=True)
             memory.configure(per_job=self._task.reward == "per_job")
-        if job.teacher is not None:
-            self._prepare(episode, memory, job)
+        if (teacher := job.teacher) is not None:
+            by_program = teacher.name == PROGRAM and not teacher.parameters
+            if not by_program:
+                give_plan(episode.state, *self._plan(job.sequence, teacher.name, teacher.parameters))
+            teach(memory, TEACHER_PROGRAM if by_program else TEACHER_PLAN, teacher.share)
         episode.start(job.seed)
         play(episode.state, episode.other, memory)
-        record = collect_record(episode.state, memory, numbers_of(episode))
+        record = collect_record(episode, memory)
         episode.state.release("wanted", "wanted_waits")
         idle.append((episode, memory))
         return record
 
-    def _prepare(self, episode: Episode, memory: Record, job: RolloutJob) -> None:
-        """Let decisions of the per-job program, or of a prepared plan, be recorded."""
-        teacher = job.teacher
-        name = teacher.name
-        if name == PROGRAM and not teacher.parameters:
-            teach(memory, TEACHER_PROGRAM, teacher.share)
-            return
-        # Searching takes longer than an episode, and traces may come again.
-        key = job.sequence, name, teacher.parameters
-        with self._lock:
-            plan = self._plans.get(key)
-        if plan is None:
-            plan = plan_of(episode, name, dict(teacher.parameters))
-            with self._lock:
-                self._plans[key] = plan
-                while len(self._plans) > KEPT_SEQUENCES:
-                    del self._plans[next(iter(self._plans))]
-        give_plan(episode.state, *plan)
-        teach(memory, TEACHER_PLAN, teacher.share)
 
-
-def _episodes_of(task: dict) -> PlacementEpisodes:
-    return PlacementEpisodes(PlacementTask.from_dict(task))
+def episode_of(task: PlacementTask, sequence: PlacementSequence) -> Episode:
+    """Memory for episodes of a sequence."""
+    return Episode.of(task.workload(sequence), task.settings_of(sequence))
 
 
 def plan_of(episode: Episode, name: str, parameters: dict) -> tuple[np.ndarray, np.ndarray]:
@@ -124,48 +95,38 @@ def plan_of(episode: Episode, name: str, parameters: dict) -> tuple[np.ndarray, 
             episode.run(make_placement(rule), 0)
             starts.append(VM_PLACEMENT.result(episode, rule, 0).require_complete().where)
         budget = int(parameters.get("budget", BUDGET))
-        plan = search(episode.workload, episode.settings, starts, budget=budget)
-        return plan.wanted, plan.waits
+        return search(episode.workload, episode.settings, starts, budget=budget)
     episode.run(make_placement(name, **parameters), 0)
     result = VM_PLACEMENT.result(episode, name, 0).require_complete()
-    return result.where, _voluntary(result)
+    waits = result.actions == 0
+    placed = np.cumsum(~waits)[waits]  # executors before each wait
+    last = np.cumsum([job.executors for job in episode.workload.jobs])
+    jobs = np.searchsorted(last, placed, side="right")
+    return result.where, np.bincount(jobs, minlength=len(last))
 
 
-def check_teacher(name: str, parameters: dict) -> None:
-    """Refuse what is neither a rule nor the search, or a wrong option of one.
-
-    Raises:
-        ConfigError: There is no such teacher, or an option is wrong.
-    """
-    if name != SEARCH:
-        make_placement(name, **parameters)
-        return
-    if unknown := set(parameters) - {"budget"}:
-        raise ConfigError(f"unknown option of the teacher {SEARCH}: {', '.join(sorted(unknown))}; it has: budget")
-    budget = parameters.get("budget", BUDGET)
-    if not is_number(budget) or budget < 1 or budget != int(budget):
-        raise ConfigError(f"budget of the teacher {SEARCH} must be a whole number of at least 1, got {budget!r:.60}")
-
-
-def _voluntary(result) -> np.ndarray:
-    """Waits before every job, int64 [jobs]."""
-    waits, job, placed = np.zeros(len(result.workload), np.int64), 0, 0
-    for action in result.actions:
-        if action == 0:
-            waits[job] += 1
-            continue
-        placed += 1
-        if placed == result.workload.jobs[job].executors:
-            job, placed = job + 1, 0
-    return waits
-
-
-def numbers_of(episode: Episode) -> tuple[bool, float, float]:
-    """Whether all jobs are placed, cost and mean run time; NaN where not."""
-    if episode.state.status != COMPLETE:
-        return False, float("nan"), float("nan")
-    outcome = outcome_of(episode.state, episode.workload)
-    return True, outcome.cost, outcome.mean_duration_s
+def collect_record(episode: Episode, memory: Record) -> PlacementRecord:
+    """Copy recorded decisions out of the memory of a policy."""
+    state, outcome = episode.state, outcome_of(episode.state, episode.workload)
+    complete = state.status == COMPLETE
+    count, rows, width = memory.decisions, memory.rows, memory.inputs
+    inputs = count if memory.vector else rows
+    return PlacementRecord(
+        memory.rec_first[: count + 1].copy(),
+        memory.rec_action[:rows].copy(),
+        memory.rec_x[: inputs * width].reshape(inputs, width).copy(),
+        memory.rec_chosen[:count].copy(),
+        memory.rec_log_prob[:count].copy(),
+        memory.rec_reward[:count].copy(),
+        memory.rec_job[:count].copy(),
+        memory.rec_step[:count].copy(),
+        state.num_jobs,
+        state.steps,
+        complete,
+        outcome.cost if complete else np.nan,
+        outcome.mean_duration_s,
+        memory.total,
+    )
 
 
 class Explorer:
@@ -191,7 +152,7 @@ class Explorer:
             actions = self._episode.state.action[: self._episode.state.steps].copy()
         return {"actions": actions}, {"episode": self._number, "before": self._before}
 
-    def restore(self, arrays: dict[str, np.ndarray], counters: dict, weights: np.ndarray) -> None:
+    def restore(self, arrays: dict[str, np.ndarray], counters: dict) -> None:
         """Repeat the actions."""
         self._episode, self._number = None, counters["episode"]
         if self._number < 0:
@@ -213,7 +174,7 @@ class Explorer:
             self._memory.configure(total=0.0)
             return
         self._sequence = sequence
-        self._episode = Episode.of(self._task.workload(sequence), self._task.settings_of(sequence))
+        self._episode = episode_of(self._task, sequence)
         self._episode.start(0)
         scheduler = LearnedPlacement(self._architecture, self._architecture.initial_weights(0))
         self._memory = scheduler.memory(self._episode.state, record=True)
@@ -247,11 +208,11 @@ class Explorer:
             left -= memory.decisions
             if state.status != GOES_ON:
                 memory.configure(total=memory.total + self._before)
-                ended.append(collect_record(state, memory, numbers_of(self._episode)))
+                ended.append(collect_record(self._episode, memory))
             else:
                 self._before += memory.total
                 memory.configure(total=0.0)
-        self._held = rng  # the state has its address
+        self._episode.rng = rng  # the state has its address
         return Transitions.joined([part for part in parts if len(part)]), ended
 
     def _transitions(self) -> Transitions:
@@ -259,29 +220,25 @@ class Explorer:
         state, memory, shape = self._episode.state, self._memory, self._architecture
         count, actions, width = memory.decisions, state.num_vms + 1, shape.inputs
         over = state.status != GOES_ON
-        vector = shape.form == "vector"
         seen = count if over else count + 1  # the inputs of the one that is to be made now, too
-        first, action = memory.rec_first, memory.rec_action
-        counts = np.diff(first[: seen + 1]) if seen else np.zeros(0, np.int64)
+        first, chosen = memory.rec_first[: seen + 1], memory.rec_chosen[:count]
+        counts = np.diff(first)
         row = np.repeat(np.arange(seen), counts)
-        column = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        mask = np.zeros((count + 1, actions), bool)
-        if vector:
+        if shape.form == "vector":
             x = np.zeros((count + 1, width), np.float32)
             x[:seen] = memory.rec_x[: seen * width].reshape(seen, width)
-            mask[row, action[: len(row)]] = True
+            column = memory.rec_action[: len(row)]
+            chosen = memory.rec_action[first[:count] + chosen]
         else:
+            column = np.arange(len(row)) - np.repeat(first[:-1], counts)
             x = np.zeros((count + 1, actions, width), np.float32)
             x[row, column] = memory.rec_x[: len(row) * width].reshape(-1, width)
             x = x.reshape(count + 1, actions * width)
-            mask[row, column] = True
-        chosen = memory.rec_chosen[:count].copy()
-        if vector:
-            chosen = action[first[:count] + chosen]
+        mask = np.zeros((count + 1, actions), bool)
+        mask[row, column] = True
         step = np.append(memory.rec_step[:count], state.steps)
         done = np.zeros(count, bool)
-        if over and count:
-            done[-1] = True
+        done[-1:] = over
         return Transitions(
             {
                 "x": x[:count],

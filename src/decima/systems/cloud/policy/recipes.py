@@ -23,7 +23,6 @@ FAST = _REINFORCE | {
     "gradient_norm": 1.0,
     "loss_reduction": "mean",
     "entropy_start": 0.05,
-    "entropy_end": 0.0,
     "trace_s": 5.0,
     "normalise": "sequence",
     "reward_scale_s": 1.0,

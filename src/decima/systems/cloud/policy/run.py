@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from decima.core.checks import is_number
 from decima.core.errors import ConfigError
 from decima.evaluation.workers import map_threads
 from decima.learning import returns
@@ -20,7 +21,7 @@ from decima.learning.run import TrainingRun
 from decima.learning.store import read_policy
 from decima.learning.trainer import Score
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
-from decima.systems.cloud.policy.episodes import Explorer, PlacementEpisodes, check_teacher
+from decima.systems.cloud.policy.episodes import BUDGET, SEARCH, Explorer, PlacementEpisodes, episode_of
 from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner
 from decima.systems.cloud.policy.scheduler import LearnedPlacement, PlacementRecord, learned
 from decima.systems.cloud.policy.task import PlacementTask
@@ -128,7 +129,7 @@ class PlacementAgent(RolloutAgent):
 
     def restore_explorer(self, arrays: dict[str, np.ndarray], counters: dict) -> None:
         """Bring the ongoing episode to where it was."""
-        self._explorer.restore(arrays, counters, self.learner.weights)
+        self._explorer.restore(arrays, counters)
 
 
 class PlacementValidation:
@@ -152,10 +153,7 @@ class PlacementValidation:
         self, task: PlacementTask, architecture: PlacementArchitecture, sequences: int, runs: int, threads: int = 1
     ) -> None:
         self._architecture, self._runs, self._threads = architecture, runs, threads
-        self._episodes = [
-            Episode.of(task.workload(sequence), task.settings_of(sequence))
-            for sequence in task.validation_sequences(sequences)
-        ]
+        self._episodes = [episode_of(task, sequence) for sequence in task.validation_sequences(sequences)]
         self.columns = ("val_greedy", "val_cost", "val_duration_s", "val_complete") + ("val_sampled",) * (runs > 0)
         self._losses = np.array([self._loss(episode, make_placement(REFERENCE), 0)[0] for episode in self._episodes])
 
@@ -218,8 +216,17 @@ class PlacementRun(TrainingRun):
             self.architecture.require_vms(len(settings.cluster))
 
     def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
-        """Refuse what is neither a rule nor the search."""
-        check_teacher(name, parameters)
+        """Refuse what is neither a rule nor the search, or a wrong option of one."""
+        if name != SEARCH:
+            make_placement(name, **parameters)
+            return
+        if unknown := set(parameters) - {"budget"}:
+            raise ConfigError(f"unknown option of the teacher {SEARCH}: {', '.join(sorted(unknown))}; it has: budget")
+        budget = parameters.get("budget", BUDGET)
+        if not is_number(budget) or budget < 1 or budget != int(budget):
+            raise ConfigError(
+                f"budget of the teacher {SEARCH} must be a whole number of at least 1, got {budget!r:.60}"
+            )
 
     def make_scheduler(self, path: Path) -> LearnedPlacement:
         """The stored policy as a scheduler of placement."""

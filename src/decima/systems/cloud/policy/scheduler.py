@@ -177,29 +177,3 @@ def give_actions(memory: Record, actions: Sequence[int] | np.ndarray) -> None:
 def teach(memory: Record, teacher: int = NO_TEACHER, share: float = 1.0) -> None:
     """Say whose decisions are recorded, and how often the teacher's are carried out."""
     memory.configure(teacher=teacher, teacher_share=share)
-
-
-def collect_record(state: Record, memory: Record, outcome: tuple[bool, float, float]) -> PlacementRecord:
-    """Copy recorded decisions out of a memory.
-
-    Args:
-        state: The episode.
-        memory: The policy's memory.
-        outcome: Whether all jobs are placed, cost, mean run time.
-    """
-    count, rows, width = memory.decisions, memory.rows, memory.inputs
-    inputs = count if memory.vector else rows
-    return PlacementRecord(
-        memory.rec_first[: count + 1].copy() if count else np.zeros(1, np.int64),
-        memory.rec_action[:rows].copy(),
-        memory.rec_x[: inputs * width].reshape(inputs, width).copy(),
-        memory.rec_chosen[:count].copy(),
-        memory.rec_log_prob[:count].copy(),
-        memory.rec_reward[:count].copy(),
-        memory.rec_job[:count].copy(),
-        memory.rec_step[:count].copy(),
-        state.num_jobs,
-        state.steps,
-        *outcome,
-        memory.total,
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +88,7 @@ class PlacementTask:
             for vms in self.vms
         ]
 
-    @property
-    def metric(self) -> str:
-        """What selects weights, see :mod:`decima.systems.cloud.policy.run`."""
-        return "loss_ratio"
+    metric = "loss_ratio"  # what selects weights, see :mod:`decima.systems.cloud.policy.run`
 
     @property
     def label(self) -> str:
@@ -111,33 +108,15 @@ class PlacementTask:
         """Fields by name, JSON-ready."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
-    @classmethod
-    def from_dict(cls, values: dict) -> PlacementTask:
-        """Inverse of :meth:`as_dict`."""
-        if unknown := set(values) - {item.name for item in fields(cls)}:
-            raise ConfigError(f"unknown field of a task: {', '.join(sorted(unknown))}")
-        return cls(**values)
-
     # ---- sequences ----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _fixed(self) -> dict[int, PlacementWorkload]:
-        """Workloads of the sources that do not draw, by number of the source."""
-        return {}
 
     def workload(self, sequence: PlacementSequence) -> PlacementWorkload:
         """The jobs of a sequence; a trace or a file is read and checked once."""
-        spec = self.specs[sequence.source]
-        if spec.drawn:
-            return spec.workload(sequence.seed)
-        if sequence.source not in self._fixed:
-            self._fixed[sequence.source] = spec.workload(sequence.seed)
-        return self._fixed[sequence.source]
+        return self.specs[sequence.source].workload(sequence.seed)
 
     def settings_of(self, sequence: PlacementSequence) -> PlacementSettings:
         """VMs, rules and the weight of cost of a sequence."""
-        chosen = self.settings[sequence.vms]
-        return PlacementSettings(chosen.cluster, sequence.beta, chosen.billing, chosen.rules, chosen.mode)
+        return replace(self.settings[sequence.vms], beta=sequence.beta)
 
     def training_sequences(self, seed: int, iteration: int, count: int) -> list[PlacementSequence]:
         """Sequences of one iteration; a trace or a file has seed 0.

@@ -1,6 +1,5 @@
 """All compiled rules by number, and whole episodes of one of them."""
 
-
 from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.cloud.engine import copy_state, reset, take

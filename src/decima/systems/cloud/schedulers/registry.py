@@ -125,8 +125,7 @@ def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> An
     _, texts = split_options(scheduler, name=name)
     entry = SCHEDULERS.find(name)
     values = read_options(texts, entry.options, f"scheduler {scheduler!r}")
-    for key in parameters:
-        if key not in [option.name for option in entry.options]:
-            known = ", ".join(option.name for option in entry.options) or "none"
-            raise ConfigError(f"scheduler {name} has no parameter {key!r}; it has: {known}")
+    if unknown := [key for key in parameters if key not in entry.keys]:
+        known = ", ".join(entry.keys) or "none"
+        raise ConfigError(f"scheduler {name} has no parameter {unknown[0]!r}; it has: {known}")
     return make_placement(entry.make(values | parameters))
