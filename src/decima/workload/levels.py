@@ -41,7 +41,7 @@ def mean_ratio(stage: Stage, wave: str, level: int, base: int) -> float:
 
 
 def at_sizes(profile: JobProfile, sizes: Sequence[int], contention: Sequence[float] | None = None) -> JobProfile:
-    """Copy of a profile with the durations of clusters of so many executors, one level per size.
+    """Copy of a profile with durations of several sizes of the cluster as levels.
 
     Durations of the nearest measured level, in the ratio of the executors, are scaled: between two levels so that their
     mean lies on the line between both, over the logarithm of the executors; outside, and where there is one level only,
