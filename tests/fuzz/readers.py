@@ -54,10 +54,6 @@ def corpus(reader, pattern="[!_]*"):
     return tuple(path.read_bytes() for path in sorted((CORPUS / reader).glob(pattern)))
 
 
-def lines(reader):
-    return [line for content in corpus(reader) for line in content.decode().splitlines()]
-
-
 def use_workload(path):
     workload = load(path)
     workload.describe().to_csv()
@@ -86,10 +82,6 @@ def use_policy(path):
     except (ValueError, KeyError, TypeError, RecursionError):
         pass  # not a card to which anything could be added
     return decima.simulate(SMALL, decima.load_policy(path), executors=3).avg_jct_s
-
-
-def use_checkpoint(path):
-    return Checkpoint.load(path.parent)
 
 
 def use_replay(path):
@@ -131,10 +123,6 @@ def use_scheduler(path):
     return decima.simulate(SMALL, make_scheduler(text), executors=3)
 
 
-def use_card(path):
-    return make_scheduler(str(path))
-
-
 def use_instance(path):
     instance = load_instance(path)
     if len(instance.cluster) <= MOST_EXECUTORS:
@@ -163,70 +151,55 @@ def use_instance_text(path):
 
 
 TINY_WEIGHTS, TINY_CARD = CORPUS / "weights" / "tiny.weights.h5", CORPUS / "card" / "tiny.json"
-CARDS = [json.loads(content) for content in corpus("card")]
-JOBS = [json.loads(content) for content in corpus("jobs_json")]
-TUNED = [json.loads(content) for content in corpus("tuned_card")]
-INSTANCES, SCHEDULES, WORKFLOWS = (
-    [json.loads(content) for content in corpus(name)] for name in ("instance", "schedule", "workflow")
-)
-REPLAYS = [json.loads(content) for content in corpus("replay")]
 LOG_NAMES = ("failed-task.zstd", "speculation.zstd", "killed-executor.zstd", "unnamed.snappy")
 
 
-def _tables():
-    return [parquet.read_table(pyarrow.BufferReader(content)) for content in corpus("jobs_parquet")]
+def of_bytes(name, file, read):
+    return Reader(file, corpus(name), damaged_bytes(corpus(name)), read)
 
 
-def _events():
-    return [list(map(json.loads, content.splitlines())) for content in corpus("event_log")]
+def of_json(name, file, read, also=()):
+    """A reader of JSON; ``also`` has changes of every document that are inputs as well."""
+    documents = [json.loads(content) for content in corpus(name)]
+    documents += [document | change for change in also for document in documents]
+    return Reader(file, corpus(name), damaged_json(documents), read)
 
 
-def _logs():
-    kept = [(LOGS / name).read_bytes() for name in LOG_NAMES]
-    return (*kept, *corpus("event_log"))
+def of_text(name, read):
+    """A reader of texts, of which the corpus has one per line."""
+    lines = [line for content in corpus(name) for line in content.decode().splitlines()]
+    return Reader("text", tuple(map(str.encode, lines)), damaged_text(lines), read)
+
+
+def of_parquet(name, file, read):
+    tables = [parquet.read_table(pyarrow.BufferReader(content)) for content in corpus(name)]
+    return Reader(file, corpus(name), st.one_of(damaged_bytes(corpus(name)), damaged_tables(tables)), read)
+
+
+def of_logs(name, file, read):
+    logs = (*((LOGS / log).read_bytes() for log in LOG_NAMES), *corpus(name))
+    events = [list(map(json.loads, content.splitlines())) for content in corpus(name)]
+    return Reader(file, logs, st.one_of(damaged_bytes(logs), damaged_lines(events, 6)), read)
 
 
 READERS = {
-    "jobs_json": lambda: Reader("jobs.json", corpus("jobs_json"), damaged_json(JOBS), use_workload),
-    "jobs_parquet": lambda: Reader(
-        "jobs.parquet",
-        corpus("jobs_parquet"),
-        st.one_of(damaged_bytes(corpus("jobs_parquet")), damaged_tables(_tables())),
-        use_workload,
-    ),
-    "event_log": lambda: Reader(
-        "log", _logs(), st.one_of(damaged_bytes(_logs()), damaged_lines(_events(), 6)), use_log
-    ),
-    "card": lambda: Reader(
-        "tiny.json",
-        corpus("card"),
-        damaged_json([*CARDS, *(card | {"with_checksum": True} for card in CARDS)]),
-        use_policy,
-    ),
-    "weights": lambda: Reader("tiny.weights.h5", corpus("weights"), damaged_bytes(corpus("weights")), use_policy),
-    "checkpoint": lambda: Reader(FILE_NAME, corpus("checkpoint"), damaged_bytes(corpus("checkpoint")), use_checkpoint),
-    "replay": lambda: Reader("run.json", corpus("replay"), damaged_json(REPLAYS), use_replay),
-    "options": lambda: Reader(
-        "text", tuple(map(str.encode, lines("options"))), damaged_text(lines("options")), use_options
-    ),
-    "jobs_text": lambda: Reader(
-        "text", tuple(map(str.encode, lines("jobs_text"))), damaged_text(lines("jobs_text")), use_jobs_text
-    ),
-    "scheduler": lambda: Reader(
-        "text", tuple(map(str.encode, lines("scheduler"))), damaged_text(lines("scheduler")), use_scheduler
-    ),
-    "tuned_card": lambda: Reader("tuned.json", corpus("tuned_card"), damaged_json(TUNED), use_card),
-    "instance": lambda: Reader("instance.json", corpus("instance"), damaged_json(INSTANCES), use_instance),
-    "schedule": lambda: Reader("schedule.json", corpus("schedule"), damaged_json(SCHEDULES), use_schedule),
-    "workflow": lambda: Reader("workflow.json", corpus("workflow"), damaged_json(WORKFLOWS), import_wfcommons),
-    "instance_text": lambda: Reader(
-        "text", tuple(map(str.encode, lines("instance_text"))), damaged_text(lines("instance_text")), use_instance_text
-    ),
-    "profile_archive": lambda: Reader(
-        "task_duration_1.npy",
-        corpus("profile_archive"),
-        damaged_bytes(corpus("profile_archive")),
-        lambda path: load_restricted(path.read_bytes(), path),
+    "jobs_json": lambda: of_json("jobs_json", "jobs.json", use_workload),
+    "jobs_parquet": lambda: of_parquet("jobs_parquet", "jobs.parquet", use_workload),
+    "event_log": lambda: of_logs("event_log", "log", use_log),
+    "card": lambda: of_json("card", "tiny.json", use_policy, also=[{"with_checksum": True}]),
+    "weights": lambda: of_bytes("weights", "tiny.weights.h5", use_policy),
+    "checkpoint": lambda: of_bytes("checkpoint", FILE_NAME, lambda path: Checkpoint.load(path.parent)),
+    "replay": lambda: of_json("replay", "run.json", use_replay),
+    "options": lambda: of_text("options", use_options),
+    "jobs_text": lambda: of_text("jobs_text", use_jobs_text),
+    "scheduler": lambda: of_text("scheduler", use_scheduler),
+    "tuned_card": lambda: of_json("tuned_card", "tuned.json", lambda path: make_scheduler(str(path))),
+    "instance": lambda: of_json("instance", "instance.json", use_instance),
+    "schedule": lambda: of_json("schedule", "schedule.json", use_schedule),
+    "workflow": lambda: of_json("workflow", "workflow.json", import_wfcommons),
+    "instance_text": lambda: of_text("instance_text", use_instance_text),
+    "profile_archive": lambda: of_bytes(
+        "profile_archive", "task_duration_1.npy", lambda path: load_restricted(path.read_bytes(), path)
     ),
 }
 

@@ -171,7 +171,8 @@ def test_two_classes_have_the_share_and_the_load_asked_for(name, seed, share, lo
 def test_generated_profiles_are_valid_and_keep_their_limits(seed, parameters):
     for profile in synthetic_profiles(3, seed, parameters):
         assert parameters.min_stages <= len(profile.stages) <= parameters.max_stages
-        assert profile.children.count(()) == 1
+        assert profile.children.index(()) == len(profile.stages) - 1  # the only sink
+        assert profile.topological_order == tuple(range(len(profile.stages)))
         for stage in profile.stages:
             assert 1 <= stage.num_tasks <= parameters.max_tasks
             assert (stage.all_durations_ms >= 1.0).all()

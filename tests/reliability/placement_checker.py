@@ -9,9 +9,11 @@ import csv
 import json
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 # What the files may be off: they hold floats. Every comparison that decides something is of exact fractions.
 MOMENT_S = Fraction(1, 10**6)
@@ -30,13 +32,42 @@ class Executor:
     job_cost: Fraction
 
 
-@dataclass
-class Rental:
+class Rental(NamedTuple):
     """A VM from the moment it is rented to the last end of what ran on it."""
 
     begin_s: Fraction
     end_s: Fraction
     ready_s: Fraction
+
+
+@dataclass
+class Placed:
+    """The first jobs placed: what runs where, all rentals of every VM, sums so far."""
+
+    clock_s: Fraction = Fraction(0)
+    running: list = field(default_factory=list)  # (finish_s, job, VMs)
+    rentals: dict = field(default_factory=dict)  # VM -> tuple of rentals
+    cost: Fraction = Fraction(0)
+    run_s: Fraction = Fraction(0)
+
+    def place(self, run, job, vms):
+        """The same with one more job, in memory of its own."""
+        billing, rentals, rented = run.result["settings"]["billing"], dict(self.rentals), {}
+        for vm in set(vms):
+            *earlier, rental = self.rentals.get(vm, (None,))
+            if rental is None or self.clock_s > rental.begin_s + charged_s(billing, rental.end_s - rental.begin_s):
+                earlier = self.rentals.get(vm, ())
+                rental = Rental(self.clock_s, self.clock_s, self.clock_s + Fraction(billing["boot_s"]))
+            rented[vm] = earlier, rental
+        start_s = max([self.clock_s, *(rental.ready_s for _, rental in rented.values())])
+        took_s, cost = duration_s(run, job, vms), self.cost
+        for vm, (earlier, rental) in rented.items():
+            before_s = charged_s(billing, rental.end_s - rental.begin_s) if rental.end_s > rental.begin_s else 0
+            longer = rental._replace(end_s=max(rental.end_s, start_s + took_s))
+            cost += run.vms[vm][2] / 3600 * (charged_s(billing, longer.end_s - longer.begin_s) - before_s)
+            rentals[vm] = (*earlier, longer)
+        running = [*self.running, (start_s + took_s, job, vms)]
+        return Placed(self.clock_s, running, rentals, cost, self.run_s + took_s)
 
 
 @dataclass
@@ -49,8 +80,7 @@ class Moments:
     run_s: list = field(default_factory=list)
     cost: list = field(default_factory=list)
     wrong: list = field(default_factory=list)  # moments of the log at which nothing happened
-    rentals: dict = field(default_factory=dict)  # by VM and begin
-    last: dict = field(default_factory=dict)  # the last of these by VM
+    rentals: dict = field(default_factory=dict)  # VM -> tuple of rentals
 
 
 @dataclass
@@ -60,13 +90,12 @@ class Run:
     jobs: list  # dicts of numbers, in order of arrival
     result: dict
     executors: list
-    known: Moments | None = None
 
     def anew(self):
         """The same with nothing remembered, for a run that was changed."""
         return Run(self.jobs, self.result, self.executors)
 
-    @property
+    @cached_property
     def vms(self):
         """Cores, memory and price per hour of every VM."""
         types = self.result["settings"]["cluster"]["types"]
@@ -84,11 +113,9 @@ class Run:
             groups[executor.job].append(executor)
         return [(job, groups[job["id"]]) for job in self.jobs]
 
-    @property
+    @cached_property
     def moments(self):
-        if self.known is None:
-            self.known = moments(self)
-        return self.known
+        return moments(self)
 
 
 def read_run(jobs_path, result_path, executors_path):
@@ -131,51 +158,28 @@ def duration_s(run, job, vms):
     return job["duration_s"] * (1 if well_placed(job, vms) else longer)
 
 
-def placed(run, rentals, job, vms, clock_s):
-    """Start, end and cost of a job that is placed on VMs, and the rentals of these afterwards.
-
-    ``rentals`` has the last one of every VM that was rented before.
-    """
-    billing, after, cost = run.result["settings"]["billing"], {}, Fraction(0)
-    for vm in set(vms):
-        after[vm] = rentals.get(vm)
-        if after[vm] is None or clock_s > after[vm].begin_s + charged_s(billing, after[vm].end_s - after[vm].begin_s):
-            after[vm] = Rental(clock_s, clock_s, clock_s + Fraction(billing["boot_s"]))
-    start_s = max([clock_s, *(rental.ready_s for rental in after.values())])
-    finish_s = start_s + duration_s(run, job, vms)
-    for vm, rental in after.items():
-        new = rental.end_s == rental.begin_s
-        before_s = 0 if new else charged_s(billing, rental.end_s - rental.begin_s)
-        after[vm] = replace(rental, end_s=max(rental.end_s, finish_s))
-        cost += run.vms[vm][2] / 3600 * (charged_s(billing, after[vm].end_s - rental.begin_s) - before_s)
-    return start_s, finish_s, cost, after
-
-
 def moments(run):
     """Walk through the jobs: when each was placed, starts and ends, and what it adds to the bill."""
-    found, clock_s = Moments(), Fraction(0)
+    found, before = Moments(), Placed()
     for job, executors in run.of_jobs():
-        vms = [one.vm for one in executors]
-        clock_s = max(clock_s, job["arrival_s"])
+        before.clock_s = clock_s = max(before.clock_s, job["arrival_s"])
         said_s = max((one.placed_s for one in executors), default=clock_s)
         # A job that waits is placed when one before it ends.
         for at_s in sorted({clock_s, *(end_s for end_s in found.finish_s if end_s > clock_s)}):
             if abs(at_s - said_s) <= MOMENT_S:
-                clock_s = at_s
+                before.clock_s = at_s
                 break
         else:
             found.wrong.append(f"job {job['id']}: placed at {float(said_s)} s, when nothing happens")
-        start_s, finish_s, cost, rented = placed(run, found.last, job, vms, clock_s)
-        for vm, rental in rented.items():
-            found.rentals[vm, rental.begin_s] = found.last[vm] = rental
-        for name, value in (
-            ("placed_s", clock_s),
-            ("start_s", start_s),
-            ("finish_s", finish_s),
-            ("run_s", finish_s - start_s),
-            ("cost", cost),
-        ):
-            getattr(found, name).append(value)
+        after = before.place(run, job, [one.vm for one in executors])
+        finish_s, run_s = after.running[-1][0], after.run_s - before.run_s
+        found.placed_s.append(after.clock_s)
+        found.start_s.append(finish_s - run_s)
+        found.finish_s.append(finish_s)
+        found.run_s.append(run_s)
+        found.cost.append(after.cost - before.cost)
+        before = after
+    found.rentals = before.rentals
     return found
 
 
@@ -248,7 +252,7 @@ def bills(run):
     found, billing, total = run.moments, run.result["settings"]["billing"], Fraction(0)
     said = {row["vm"]: row for row in run.result["vms"]}
     for vm, (_, _, price) in enumerate(run.vms):
-        rentals = [rental for (where, _), rental in found.rentals.items() if where == vm]
+        rentals = found.rentals.get(vm, ())
         billed_s = sum((charged_s(billing, each.end_s - each.begin_s) for each in rentals), Fraction(0))
         total += billed_s / 3600 * price
         row = said.get(vm, {"billed_s": 0.0, "cost": 0.0})
@@ -278,11 +282,8 @@ def totals(run):
             yield f"{name} is {float(run.result[name])}, by the log {float(value)}"
 
 
-def episodic_reward(run, cost, run_s):
-    """R_epi (Eq. 14) of a cost and the sum of all run times.
-
-    Cost over that of all VMs for the worst durations, mean duration between best and worst.
-    """
+def reward_of(run, cost, run_s):
+    """R_epi: cost over that of all VMs for the worst durations, mean duration between best and worst (Eq. 14)."""
     rules, beta = run.rules, Fraction(run.result["settings"]["beta"])
     best_s = sum(job["duration_s"] for job in run.jobs)
     longer = Fraction(rules["penalty_percent"]) / 100
@@ -293,8 +294,8 @@ def episodic_reward(run, cost, run_s):
 
 
 def reward(run):
-    """The reward is R_epi of what was worked out."""
-    expected = episodic_reward(run, sum(run.moments.cost), sum(run.moments.run_s))
+    """The reward is that of the costs and run times of the log."""
+    expected = reward_of(run, sum(run.moments.cost), sum(run.moments.run_s))
     if abs(Fraction(run.result["reward"]) - expected) > SHARE * Fraction(run.rules["fixed_reward"]):
         yield f"reward {float(run.result['reward'])}, by the log {float(expected)}"
 

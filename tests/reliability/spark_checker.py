@@ -300,20 +300,26 @@ def levels_of(stage, executors, settings):
 def is_possible(duration_ms, stage, wave, counts, settings):
     """Whether a task of a stage can take so long when its job has one of these numbers of executors."""
     for choice in {tuple(levels_of(stage, executors, settings)) for executors in counts}:
-        lists = [situations(stage.levels[level], settings)[wave] for level in choice]
+        known = possible_ms([situations(stage.levels[level], settings)[wave] for level in choice], settings)
         if settings["durations"] == "mean":
-            means = [math.fsum(values) / len(values) for values in lists]
-            if min(means) - TOLERANCE_MS <= duration_ms <= max(means) + TOLERANCE_MS:
+            if min(known) - TOLERANCE_MS <= duration_ms <= max(known) + TOLERANCE_MS:
                 return True
-        elif any(abs(duration_ms - value) <= TOLERANCE_MS for values in lists for value in values):
+        elif any(_near(duration_ms, value) for value in known):
             return True
     return False
+
+
+def possible_ms(lists, settings):
+    """Durations that a task can have by one of several lists: their means, or all of them."""
+    if settings["durations"] == "mean":
+        return [math.fsum(values) / len(values) for values in lists]
+    return [value for values in lists for value in values]
 
 
 def least_ms(stage, settings):
     """Shortest duration that any task of a stage can have."""
     lists = [values for waves in stage.levels.values() for values in situations(waves, settings).values()]
-    return min(math.fsum(values) / len(values) if settings["durations"] == "mean" else min(values) for values in lists)
+    return min(possible_ms(lists, settings))
 
 
 # ---- rules: each gives a sentence per violation ----------------------------------------------------------------------
@@ -452,15 +458,16 @@ def durations(run):
         others = [one for one in running.values() if one.finish_s > task.start_s and one is not task]
         attached = 1 + sum(one.job == task.job for one in others)
         most = run.settings["executors"] - sum(one.job != task.job for one in others)
-        took_ms = task.finish_ms - task.start_ms
+        took_ms, stage = task.finish_ms - task.start_ms, run.jobs[task.job].stages[task.stage]
         if not task.done or run.settings.get("straggler_share"):
-            longest = math.inf if run.settings.get("straggler_share") else longest_ms(run, task)
-            if took_ms > longest + TOLERANCE_MS or (task.done and took_ms < shortest_ms(run, task) - TOLERANCE_MS):
+            lists = [situations(waves, run.settings)[task.wave] for waves in stage.levels.values()]
+            times_ms = possible_ms(lists, run.settings)
+            longest_ms = math.inf if run.settings.get("straggler_share") else max(times_ms)
+            if took_ms > longest_ms + TOLERANCE_MS or (task.done and took_ms < min(times_ms) - TOLERANCE_MS):
                 yield f"{task} takes {took_ms} ms"
             continue
         key = (task.place, task.wave, round(took_ms, 9), attached, most)
         if key not in known:
-            stage = run.jobs[task.job].stages[task.stage]
             counts = range(attached, most + 1)
             known[key] = is_possible(took_ms, stage, task.wave, counts, run.settings)
         if not known[key]:
@@ -674,24 +681,6 @@ def _outputs_there(run, number, index, stage):
             )
             if there < run.jobs[number].stages[parent].tasks:
                 yield f"{task} starts with {there} outputs of stage {parent}"
-
-
-def _durations_of(run, task):
-    stage = run.jobs[task.job].stages[task.stage]
-    lists = [situations(waves, run.settings)[task.wave] for waves in stage.levels.values()]
-    if run.settings["durations"] == "mean":
-        return [math.fsum(values) / len(values) for values in lists]
-    return [value for values in lists for value in values]
-
-
-def longest_ms(run, task):
-    """Longest duration that a task can have without straggling."""
-    return max(_durations_of(run, task))
-
-
-def shortest_ms(run, task):
-    """Shortest duration that a task can have."""
-    return min(_durations_of(run, task))
 
 
 def registrations(run):

@@ -1,10 +1,9 @@
 """Optimum and bounds of placement beside brute force over all placements of tiny instances, in exact fractions."""
 
-import copy
 import itertools
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,61 +12,43 @@ import pytest
 from decima.systems.cloud import Billing, Cluster, PlacementJob, PlacementSettings, PlacementWorkload, Rules, VmType
 from decima.systems.cloud.optimum.best import EXACT, optimum
 from tests.knobs import BRUTE_FORCE, FIRST_SEED
-from tests.reliability.placement_checker import Run, episodic_reward, placed
+from tests.reliability.placement_checker import Placed, Run, reward_of
 
 BLOCK = 12
 END = FIRST_SEED + BRUTE_FORCE
+NOTHING_PLACED = Placed()
 
 
-@dataclass
-class Partial:
-    """The first jobs placed: what runs where, the last rental by VM, sums so far."""
-
-    clock_s: Fraction = Fraction(0)
-    running: list = field(default_factory=list)  # (finish_s, job, VMs)
-    rentals: dict = field(default_factory=dict)
-    cost: Fraction = Fraction(0)
-    run_s: Fraction = Fraction(0)
-
-    def place(self, run, job, vms):
-        """The same with one more job, in memory of its own."""
-        start_s, finish_s, cost, rentals = placed(run, self.rentals, job, vms, self.clock_s)
-        running, run_s = [*self.running, (finish_s, job, vms)], self.run_s + finish_s - start_s
-        return Partial(self.clock_s, running, self.rentals | rentals, self.cost + cost, run_s)
-
-
-def rooms(run, partial, job):
+def rooms(run, placed, job):
     """Executors of the job that fit on each VM now."""
     found = []
     for vm, (cores, memory_gb, _) in enumerate(run.vms):
-        for finish_s, other, vms in partial.running:
-            if finish_s > partial.clock_s:
+        for finish_s, other, vms in placed.running:
+            if finish_s > placed.clock_s:
                 cores -= vms.count(vm) * other["cores"]
                 memory_gb -= vms.count(vm) * other["memory_gb"]
         found.append(min(cores // job["cores"], math.floor(memory_gb / job["memory_gb"])))
     return found
 
 
-def all_ends(run, waits, partial=None, number=0):
+def all_ends(run, waits, placed=NOTHING_PLACED, number=0):
     """(cost, sum of run times) of every way to place all jobs; ``waits``: also by waiting where a job would fit."""
-    partial = Partial() if partial is None else partial
     if number == len(run.jobs):
-        yield partial.cost, partial.run_s
+        yield placed.cost, placed.run_s
         return
-    job, partial = run.jobs[number], copy.copy(partial)
-    partial.clock_s = max(partial.clock_s, job["arrival_s"])
+    job = run.jobs[number]
+    placed = replace(placed, clock_s=max(placed.clock_s, job["arrival_s"]))
     while True:
-        room = rooms(run, partial, job)
+        room = rooms(run, placed, job)
         fits = sum(room) >= job["executors"]
         if fits:
             for vms in itertools.combinations_with_replacement(range(len(room)), job["executors"]):
                 if all(vms.count(vm) <= room[vm] for vm in set(vms)):
-                    yield from all_ends(run, waits, partial.place(run, job, vms), number + 1)
-        later = [finish_s for finish_s, _, _ in partial.running if finish_s > partial.clock_s]
+                    yield from all_ends(run, waits, placed.place(run, job, vms), number + 1)
+        later = [finish_s for finish_s, _, _ in placed.running if finish_s > placed.clock_s]
         if not later or (fits and not waits):
             return
-        partial = copy.copy(partial)
-        partial.clock_s = min(later)
+        placed = replace(placed, clock_s=min(later))
 
 
 def drawn_instance(seed):
@@ -117,7 +98,7 @@ def check_instance(seed):
         found = optimum(workload, settings, nodes=200_000, budget=200, waits=waits)
         ends = list(all_ends(run, waits))
         ways += len(ends)
-        best = max(episodic_reward(run, *end) for end in ends)
+        best = max(reward_of(run, *end) for end in ends)
         least = min(cost for cost, _ in ends)
         assert Fraction(found.result.reward) <= best + slack, f"waits {waits}: better than all placements"
         assert Fraction(found.reward_bound) >= best - slack, f"waits {waits}: reward_bound"

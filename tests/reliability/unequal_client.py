@@ -34,10 +34,6 @@ class Work:
     begun: bool = False
     executed: bool = False
 
-    @property
-    def now_told(self):
-        return self.start_s, self.finish_s, self.executed
-
 
 class Client:
     """Executes what a session assigns.
@@ -74,10 +70,13 @@ class Client:
 
     # ---- execution --------------------------------------------------------------------------------------------------
 
+    def is_done(self, number):
+        """Whether all nodes of a job were executed."""
+        done = {one.node for one in self.work.values() if one.executed and one.job == number}
+        return len(done) == len(self.instance.jobs[number])
+
     def finished(self):
-        done = {(one.job, one.node) for one in self.work.values() if one.executed}
-        all_nodes = ((number, node) for number, job in enumerate(self.instance.jobs) for node in range(len(job)))
-        return all(number in self.gone or (number, node) in done for number, node in all_nodes)
+        return all(number in self.gone or self.is_done(number) for number in range(len(self.instance.jobs)))
 
     def advance(self):
         """Go to the next arrival or finish, or to some time before it, or stay."""
@@ -144,22 +143,20 @@ class Client:
         for number in jobs:
             self.put_job(request.jobs.add(), number, known=number in self.told_jobs and self.rng.random() < 0.9)
         self.told_jobs = set(jobs)
-        copies = [(one.job, one.node, one.executor, *one.now_told) for one in self.work.values()]
-        for job, node, executor, start_s, finish_s, executed in copies:
-            times = {"start_s": start_s, "finish_s": finish_s, "executed": executed}
-            request.copies.add(job=str(job), node=node, executor=executor, **times)
+        self.put_copies(request)
         for executor, time_s in self.available.items():
             request.executors.add(executor=executor, available_s=time_s)
-        named = [(job, self.name(job, node), *rest) for job, node, *rest in copies]
+        named = [
+            (one.job, self.name(one.job, one.node), one.executor, one.start_s, one.finish_s, one.executed)
+            for one in self.work.values()
+        ]
         executors = dict(self.available)
         return request, {"now_s": self.now_s, "most": most, "jobs": jobs, "copies": named, "executors": executors}
 
     def forget_some(self):
         """Some of the jobs whose nodes were all executed are gone; what still runs of them holds its executor."""
-        done = {(one.job, one.node) for one in self.work.values() if one.executed}
         for number in sorted(self.told_jobs):
-            nodes = range(len(self.instance.jobs[number]))
-            if all((number, node) in done for node in nodes) and self.rng.random() < 0.5:
+            if self.is_done(number) and self.rng.random() < 0.5:
                 self.gone.add(number)
         for key in [key for key in self.work if key[0] in self.gone]:
             one = self.work.pop(key)
@@ -191,15 +188,12 @@ class Client:
 
     def do_wrong(self):
         """Make a call that no client should make; everything is told anew after it."""
-        before = self.told_jobs, self.full
         request = protocol.AssignRequest(sequence=self.sequence + 1, full=self.full, now_s=self.now_s)
         for number in range(len(self.instance.jobs)):
             self.put_job(request.jobs.add(), number, known=number in self.told_jobs and self.rng.random() < 0.8)
-        for one in self.work.values():
-            times = {"start_s": one.start_s, "finish_s": one.finish_s, "executed": one.executed}
-            request.copies.add(job=str(one.job), node=one.node, executor=one.executor, **times)
+        self.put_copies(request)
         request.executors.add(executor=0, available_s=self.now_s)
-        self.told_jobs, self.full = before[0], True
+        self.full = True
         try:
             damaged = protocol.AssignRequest.FromString(self.noise.damaged(request))
         except DecodeError:
@@ -240,6 +234,11 @@ class Client:
         jobs = self.instance.jobs
         there = 0 <= job < len(jobs) and 0 <= node < len(jobs[job])
         return jobs[job].nodes[node] if there else f"?{node}"
+
+    def put_copies(self, request):
+        for one in self.work.values():
+            times = {"start_s": one.start_s, "finish_s": one.finish_s, "executed": one.executed}
+            request.copies.add(job=str(one.job), node=one.node, executor=one.executor, **times)
 
     def put_job(self, message, number, known):
         job, costs = self.instance.jobs[number], self.instance.cluster.costs

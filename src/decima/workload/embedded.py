@@ -20,12 +20,10 @@ from decima.workload.sources import (
     resolve_queries,
     resolve_sizes,
 )
+from decima.workload.tpch.profiles import GROUPS, RELEASED_SIZES
 
 LABEL = "TPC-H extrapolated from Spark"
 ORIGIN = "extrapolated"
-PAPER_SIZES = ("2g", "5g", "10g", "20g", "50g", "100g")
-RELEASED_SIZES = ("2g", "5g", "10g", "20g", "50g", "80g", "100g")
-GROUPS = {"paper": PAPER_SIZES, "released": RELEASED_SIZES}
 LEVELS = (1, 2, 5, 10, 20, 40, 50, 60, 80, 100)
 MOST_SAMPLES = 16
 # Partitions are so many times as large as the measured ones: 32 MiB of parquet per scan task, about as much as 128 MiB

@@ -13,7 +13,7 @@ import numpy as np
 from decima.core.checks import LARGEST_MS, is_name
 from decima.core.display import table_html
 from decima.core.errors import WorkloadError
-from decima.workload.profile import WAVES, JobProfile, check_request
+from decima.workload.profile import WAVES, JobProfile, check_request, frozen
 
 if TYPE_CHECKING:
     import pandas
@@ -118,13 +118,13 @@ class Workload:
     def profile_index(self) -> np.ndarray:
         """Positions of the jobs' profiles in `universe`, int64 [jobs]."""
         position = {profile: index for index, profile in enumerate(self.universe)}
-        return _frozen(np.array([position[job.profile] for job in self.jobs], dtype=np.int64))
+        return frozen(np.array([position[job.profile] for job in self.jobs], dtype=np.int64))
 
     @cached_property
     def first_stage(self) -> np.ndarray:
         """Number of stages before those of each job, int64 [jobs + 1]."""
         sizes = np.array([len(profile.stages) for profile in self.universe], dtype=np.int64)[self.profile_index]
-        return _frozen(np.concatenate([[0], np.cumsum(sizes)]))
+        return frozen(np.concatenate([[0], np.cumsum(sizes)]))
 
     @cached_property
     def requests(self) -> np.ndarray:
@@ -134,22 +134,22 @@ class Workload:
         """
         nominal = [np.array([stage.request for stage in profile.stages]) for profile in self.universe]
         places = zip(self.jobs, self.profile_index.tolist(), strict=True)
-        return _frozen(np.concatenate([nominal[at] if job.requests is None else job.requests for job, at in places]))
+        return frozen(np.concatenate([nominal[at] if job.requests is None else job.requests for job, at in places]))
 
     @cached_property
     def arrival_ms(self) -> np.ndarray:
         """Times of arrival, float64 [jobs], ms."""
-        return _frozen(np.array([job.arrival_ms for job in self.jobs], dtype=np.float64))
+        return frozen(np.array([job.arrival_ms for job in self.jobs], dtype=np.float64))
 
     @cached_property
     def initial(self) -> np.ndarray:
         """Whether each job is present when the run starts, bool [jobs]."""
-        return _frozen(np.array([job.initial for job in self.jobs], dtype=bool))
+        return frozen(np.array([job.initial for job in self.jobs], dtype=bool))
 
     @cached_property
     def ideal_ms(self) -> np.ndarray:
         """Float64 ms [jobs], critical path: the time with unlimited executors and nominal task durations."""
-        return _frozen(np.array([job.profile.critical_path_ms for job in self.jobs], dtype=np.float64))
+        return frozen(np.array([job.profile.critical_path_ms for job in self.jobs], dtype=np.float64))
 
     @cached_property
     def draws(self) -> bool:
@@ -208,7 +208,7 @@ def _requests(job: Job) -> np.ndarray:
         for stage, (memory, cpu) in zip(stages, requests.tolist(), strict=True):
             for name, value in (("memory", memory), ("cpu", cpu)):
                 check_request(f"job {job.name!r}, stage {stage.name!r}", name, value)
-    return _frozen(requests)
+    return frozen(requests)
 
 
 def _epoch_hint(arrival_ms: float) -> str:
@@ -217,8 +217,3 @@ def _epoch_hint(arrival_ms: float) -> str:
         if _EPOCHS_MS[0] <= arrival_ms / per_ms <= _EPOCHS_MS[1]:
             return f"; it looks like {unit} since 1970: divide by {per_ms:,.0f}, or count from the trace's beginning"
     return ""
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array.setflags(write=False)
-    return array

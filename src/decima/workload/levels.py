@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from decima.core.errors import WorkloadError
 from decima.workload.profile import WAVES, JobProfile, Stage
 
@@ -23,7 +25,7 @@ def at_level(profile: JobProfile, executors: int) -> JobProfile:
         at = stage.levels.index(executors)
         lists = {wave: (getattr(stage, wave)[at],) for wave in WAVES}
         stages.append(replace(stage, levels=(executors,), **lists))
-    return JobProfile(profile.name, tuple(stages), profile.source)
+    return replace(profile, stages=tuple(stages))
 
 
 def mean_ratio(stage: Stage, wave: str, level: int, base: int) -> float:
@@ -38,8 +40,8 @@ def mean_ratio(stage: Stage, wave: str, level: int, base: int) -> float:
     return 1.0
 
 
-def at_size(profile: JobProfile, executors: int, contention: Sequence[float] | None = None) -> JobProfile:
-    """Copy of a profile with the durations of a cluster of so many executors.
+def at_sizes(profile: JobProfile, sizes: Sequence[int], contention: Sequence[float] | None = None) -> JobProfile:
+    """Copy of a profile with durations of several sizes of the cluster as levels.
 
     Durations of the nearest measured level, in the ratio of the executors, are scaled: between two levels so that their
     mean lies on the line between both, over the logarithm of the executors; outside, and where there is one level only,
@@ -48,40 +50,27 @@ def at_size(profile: JobProfile, executors: int, contention: Sequence[float] | N
 
     Args:
         profile: The profile.
-        executors: Of the cluster.
+        sizes: Executors of each cluster, ascending.
         contention: Float64 [stages], what an executor adds to the time of a task, as a share of its CPU time; 0
             without it, where executors do not disturb each other.
     """
     stages = []
     for stage, share in zip(profile.stages, contention or [0.0] * len(profile.stages), strict=True):
-        levels = stage.levels
-        base = min(range(len(levels)), key=lambda index: (abs(math.log(levels[index] / executors)), levels[index]))
-        lists = {}
-        for wave in WAVES:
-            values = getattr(stage, wave)[base]
-            lists[wave] = (values * _factor(stage, wave, base, executors, share),)
-        stages.append(replace(stage, levels=(executors,), **lists))
-    return JobProfile(profile.name, tuple(stages), profile.source)
+        lists = {wave: tuple(_scaled(stage, wave, size, share) for size in sizes) for wave in WAVES}
+        stages.append(replace(stage, levels=tuple(sizes), **lists))
+    return replace(profile, stages=tuple(stages))
 
 
-def at_sizes(profile: JobProfile, sizes: Sequence[int], contention: Sequence[float] | None = None) -> JobProfile:
-    """Copy of a profile with one level per size, as :func:`at_size` has them."""
-    parts = [at_size(profile, size, contention).stages for size in sizes]
-    stages = []
-    for of_sizes in zip(*parts, strict=True):
-        lists = {wave: tuple(getattr(stage, wave)[0] for stage in of_sizes) for wave in WAVES}
-        stages.append(replace(of_sizes[0], levels=tuple(sizes), **lists))
-    return JobProfile(profile.name, tuple(stages), profile.source)
-
-
-def _factor(stage: Stage, wave: str, base: int, executors: int, contention: float) -> float:
-    """Factor on the durations of a level for another number of executors."""
+def _scaled(stage: Stage, wave: str, executors: int, contention: float) -> np.ndarray:
+    """Durations of the nearest level of a wave, scaled to another number of executors."""
     levels = stage.levels
+    base = min(range(len(levels)), key=lambda index: (abs(math.log(levels[index] / executors)), levels[index]))
+    durations = getattr(stage, wave)[base]
     if not levels[0] < executors < levels[-1]:
         before, now = (min(count, stage.num_tasks) for count in (levels[base], executors))
-        return (1.0 + contention * now) / (1.0 + contention * before)
+        return durations * ((1.0 + contention * now) / (1.0 + contention * before))
     if levels[base] == executors:
-        return 1.0
+        return durations
     other = base + 1 if levels[base] < executors else base - 1
     share = math.log(executors / levels[base]) / math.log(levels[other] / levels[base])
-    return 1.0 + share * (mean_ratio(stage, wave, other, base) - 1.0)
+    return durations * (1.0 + share * (mean_ratio(stage, wave, other, base) - 1.0))

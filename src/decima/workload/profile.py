@@ -176,7 +176,7 @@ class JobProfile:
     @cached_property
     def downstream_path_ms(self) -> np.ndarray:
         """Critical path from each stage down, float64 ms [stages]."""
-        return _frozen(self.longest_path_down([stage.mean_duration_ms for stage in self.stages]))
+        return frozen(self.longest_path_down([stage.mean_duration_ms for stage in self.stages]))
 
     @cached_property
     def downstream_work_ms(self) -> np.ndarray:
@@ -184,7 +184,7 @@ class JobProfile:
 
         Source: §5.1, footnote 5.
         """
-        return _frozen(self.longest_path_down([stage.work_ms for stage in self.stages]))
+        return frozen(self.longest_path_down([stage.work_ms for stage in self.stages]))
 
     def equals(self, other: JobProfile) -> bool:
         """True when all fields, durations included, are the same."""
@@ -246,7 +246,7 @@ def _durations(stage: str, wave: str, values) -> np.ndarray:
         raise WorkloadError(
             f"stage {stage!r}: {wave} durations have {array.ndim} dimensions; expected one list per level"
         )
-    return array if array.dtype == np.float64 and _is_frozen(array) else _frozen(array.astype(np.float64))
+    return array if array.dtype == np.float64 and _is_frozen(array) else frozen(array.astype(np.float64))
 
 
 def _is_frozen(array: np.ndarray | None) -> bool:
@@ -256,7 +256,8 @@ def _is_frozen(array: np.ndarray | None) -> bool:
     return array is None or isinstance(array, bytes)
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Make an array read-only, and return it."""
     array.setflags(write=False)
     return array
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.core.files import atomic_write_bytes
+from decima.workload.parquet import inside
 from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
 
 FORMAT = "decima-profile-arrays 1"
@@ -65,7 +66,7 @@ def read_arrays(path: str | os.PathLike) -> list[JobProfile]:
     card, durations_ms = _content(path)
     durations_ms.setflags(write=False)
     begin, profiles = 0, []
-    try:
+    with inside(path):
         for name, source, bodies in card["profiles"]:
             stages = []
             for stage, tasks, parents, levels, *counts in bodies:
@@ -78,8 +79,6 @@ def read_arrays(path: str | os.PathLike) -> list[JobProfile]:
             profiles.append(JobProfile(name, tuple(stages), source))
         if begin != len(durations_ms):
             raise WorkloadError(f"{len(durations_ms)} durations, expected {begin}")
-    except WorkloadError as error:
-        raise WorkloadError(f"{path}: {error}") from error
     return profiles
 
 

@@ -133,7 +133,9 @@ def extrapolate(
     """
     stages = []
     for stage, growth, *others in zip(bases[0].stages, kinds, *(base.stages for base in bases[1:]), strict=True):
-        tasks = task_count(stage.num_tasks, growth, scale / base_scale, partition)
+        tasks = stage.num_tasks
+        if growth == GROWING:
+            tasks = max(1, round(tasks * (scale / base_scale) / partition))
         lists: dict[str, list[np.ndarray]] = {wave: [] for wave in WAVES}
         at_one = {}
         for wave in WAVES:
@@ -150,18 +152,6 @@ def extrapolate(
                 lists[wave].append(np.maximum(np.rint(10.0 * slower * thin(at_one[wave], count)), 1.0) / 10.0)
         stages.append(Stage(stage.name, tasks, stage.parents, tuple(levels), *lists.values()))
     return JobProfile(name, tuple(stages), source)
-
-
-def task_count(measured: int, growth: str, scale_ratio: float, partition: int) -> int:
-    """Number of tasks of a stage at another scale and with other partitions.
-
-    Args:
-        measured: its tasks.
-        growth: `"growing"` or `"fixed"`.
-        scale_ratio: new scale factor over the measured one.
-        partition: size of the new partitions over that of the measured ones.
-    """
-    return max(1, round(measured * scale_ratio / partition)) if growth == GROWING else measured
 
 
 def widen(waves: Mapping[str, np.ndarray], partition: int, overhead_ms: float) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ import numpy as np
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError
 from decima.workload import arrivals
-from decima.workload.profile import JobProfile, Stage
+from decima.workload.profile import JobProfile, Stage, frozen
 from decima.workload.sources import WorkloadSource, resolve_sizes
 
 LABEL = "synthetic"
@@ -153,8 +153,7 @@ def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParamete
     scale = work_ms / float(np.dot(tasks, pooled_mean))
     stages = []
     for number, (table, count) in enumerate(zip(tables, counts, strict=True)):
-        table = np.maximum(np.rint(scale * table), 1.0)
-        table.setflags(write=False)
+        table = frozen(np.maximum(np.rint(scale * table), 1.0))
         waves = [
             tuple(durations[:length] for durations, length in zip(*wave, strict=True))
             for wave in zip(table, count, strict=True)

@@ -22,7 +22,7 @@ from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.core.grammar import Option
 from decima.workload.arrivals import Part
-from decima.workload.profile import JobProfile, Stage
+from decima.workload.profile import JobProfile, Stage, frozen
 from decima.workload.sources import WorkloadSource
 from decima.workload.synthetic import SyntheticParameters, random_dag
 
@@ -121,9 +121,7 @@ def _profile(name: str, number: int, length_ms: float, variants: int, stages: in
     works = length_ms * (parts / math.fsum(parts.tolist()))
     profile_stages = []
     for index, (work_ms, above) in enumerate(zip(works.tolist(), parents, strict=True)):
-        durations = np.array([work_ms / tasks])
-        durations.setflags(write=False)
-        wave = (durations,)
+        wave = (frozen(np.array([work_ms / tasks])),)
         profile_stages.append(Stage(str(index), tasks, above, (1,), wave, wave, wave))
     return JobProfile(name if variants == 1 else f"{name}-{number:03d}", tuple(profile_stages), ORIGIN)
 

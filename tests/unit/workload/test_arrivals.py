@@ -15,25 +15,6 @@ def names(workload):
     return [job.name for job in workload.jobs]
 
 
-def test_batch_is_there_from_the_start():
-    workload = batch(PROFILES, 30, seed=3, label="x")
-    assert len(workload) == 30
-    assert workload.initial.all()
-    assert not workload.arrival_ms.any()
-    assert set(workload.profiles) <= set(PROFILES)
-
-
-def test_same_seed_same_workload():
-    one, two = (poisson(PROFILES, 50, 25.0, seed=7, label="x") for _ in range(2))
-    assert names(one) == names(two)
-    assert one.arrival_ms.tolist() == two.arrival_ms.tolist()
-    assert names(poisson(PROFILES, 50, 25.0, seed=8, label="x")) != names(one)
-
-
-def test_batch_and_stream_of_one_seed_hold_the_same_jobs():
-    assert names(batch(PROFILES, 21, seed=4, label="x")) == names(poisson(PROFILES, 20, 25.0, seed=4, label="x"))
-
-
 def test_longer_stream_begins_like_a_shorter_one():
     short, long = (poisson(PROFILES, n, 25.0, seed=5, label="x") for n in (10, 100))
     assert names(long)[:11] == names(short)
@@ -54,14 +35,6 @@ def test_gaps_are_exponential_and_choice_is_uniform():
     assert abs(gaps_s.std() / 45.0 - 1.0) < 0.05
     share = np.bincount(workload.profile_index, minlength=5) / 20_000
     assert np.abs(share - 0.2).max() < 5 * np.sqrt(0.16 / 20_000)
-
-
-@pytest.mark.parametrize("initial", [0, 1, 4])
-def test_initial_jobs_come_first(initial):
-    workload = poisson(PROFILES, 6, 25.0, initial=initial, label="x")
-    assert workload.initial.tolist() == [True] * initial + [False] * 6
-    assert not workload.arrival_ms[:initial].any()
-    assert (np.diff(workload.arrival_ms[initial:]) > 0).all()
 
 
 def test_explicit_arrivals():

@@ -52,13 +52,6 @@ def test_parquet_round_trip(tmp_path):
     assert not again[0].equals(JobProfile(profile.name, silent.stages, profile.source))
 
 
-def test_files_without_sizes_are_as_ever(tmp_path):
-    path = tmp_path / "profiles.parquet"
-    profile_file.write_profiles([make_profile()], path)
-    assert "data_mb" not in parquet.read_schema(path).names
-    assert {stage.data_mb for stage in profile_file.read_profiles(path)[0].stages} == {None}
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -88,30 +88,32 @@ def test_jobs_may_share_a_profile(tmp_path):
     assert workload.initial.tolist() == [True, False, False]
 
 
-def test_round_trip_of_own_jobs(tmp_path):
-    workload = load(write(tmp_path, SIMPLE))
-    save(workload, tmp_path / "again.json")
-    assert same(load(tmp_path / "again.json"), workload)
+def round_trip(workload, folder):
+    """What is read of a workload that was saved."""
+    save(workload, folder / "saved.json")
+    return load(folder / "saved.json")
 
 
-def test_round_trip_of_synthetic_jobs_keeps_shared_profiles(tmp_path):
-    workload = synthetic_poisson(30, 25.0, seed=2, sizes=["xs", "s"])
-    save(workload, tmp_path / "stream.json")
-    assert same(load(tmp_path / "stream.json"), workload)
-
-
-def test_round_trip_of_profiles_with_the_same_name(tmp_path):
+def test_round_trips(tmp_path):
     one, two = make_profile(), make_profile(make_stage(tasks=9))
-    workload = Workload((Job(one), Job(two), Job(one, 5.5, name="other")), "twins")
-    save(workload, tmp_path / "twins.json")
-    assert same(load(tmp_path / "twins.json"), workload)
+    namesakes = Workload((Job(one), Job(two), Job(one, 5.5, name="other")), "namesakes")
+    for workload in (synthetic_poisson(30, 25.0, seed=2, sizes=["xs", "s"]), namesakes):
+        assert same(round_trip(workload, tmp_path), workload)
+
+
+def test_round_trips_beside_tpch(tmp_path, tpch_data):
+    impostor = type(make_profile())("q9-10g", (make_stage(),), "tpch")  # saved in full
+    for workload in (tpch_poisson(40, 25.0, seed=3), Workload((Job(impostor),), "x")):
+        assert same(round_trip(workload, tmp_path), workload)
 
 
 def test_saved_twice_is_the_same_text(tmp_path):
     workload = load(write(tmp_path, SIMPLE))
-    save(workload, tmp_path / "a.json")
-    save(load(tmp_path / "a.json"), tmp_path / "b.json")
-    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
+    again = round_trip(workload, tmp_path)
+    assert same(again, workload)
+    text = (tmp_path / "saved.json").read_text()
+    round_trip(again, tmp_path)
+    assert (tmp_path / "saved.json").read_text() == text
 
 
 def test_tpch_jobs_are_references(tmp_path, tpch_data):
@@ -121,25 +123,11 @@ def test_tpch_jobs_are_references(tmp_path, tpch_data):
     ]
     workload = load(write(tmp_path, content))
     assert workload.profiles == (tpch_profile("10g", 9), tpch_profile("2g", 1))
-    save(workload, tmp_path / "again.json")
-    assert json.loads((tmp_path / "again.json").read_text())["jobs"] == [
+    assert same(round_trip(workload, tmp_path), workload)
+    assert json.loads((tmp_path / "saved.json").read_text())["jobs"] == [
         {"size": "10g", "query": 9, "arrival_ms": 0, "initial": True},
         {"size": "2g", "query": 1, "arrival_ms": 4.5, "initial": False},
     ]
-    assert same(load(tmp_path / "again.json"), workload)
-
-
-def test_round_trip_of_a_tpch_stream(tmp_path, tpch_data):
-    workload = tpch_poisson(40, 25.0, seed=3)
-    save(workload, tmp_path / "stream.json")
-    assert same(load(tmp_path / "stream.json"), workload)
-
-
-def test_own_profile_under_a_tpch_name_is_saved_in_full(tmp_path, tpch_data):
-    impostor = type(make_profile())("q9-10g", (make_stage(),), "tpch")
-    workload = Workload((Job(impostor),), "x")
-    save(workload, tmp_path / "x.json")
-    assert same(load(tmp_path / "x.json"), workload)
 
 
 def test_own_jobs_and_tpch_jobs_mix(tmp_path, tpch_data):
@@ -268,25 +256,18 @@ def test_bad_arrival(tmp_path, entry, message):
         ('[{"size": "2g", "size": "5g", "query": 1}]', "key 'size' is given twice"),
         ("[" * 100_000, "not JSON text"),
         ("[" + "9" * 5000 + "]", "not JSON text"),
+        (b"\xff\xfe\x00", r"jobs\.json: not JSON text"),
     ],
 )
 def test_malformed_json(tmp_path, text, message):
+    (tmp_path / "jobs.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(WorkloadError, match=message):
-        load(write(tmp_path, text))
+        load(tmp_path / "jobs.json")
 
 
-def test_binary_file(tmp_path):
-    (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(WorkloadError, match=r"x\.json: not JSON text"):
-        load(tmp_path / "x.json")
-
-
-def test_missing_file(tmp_path):
+def test_other_paths_are_refused(tmp_path):
     with pytest.raises(DataUnavailableError, match=r"no workload file to read at .*none\.json"):
         load(tmp_path / "none.json")
-
-
-def test_save_refuses_the_other_format(tmp_path):
     with pytest.raises(WorkloadError, match=r"such as x\.json"):
         save(Workload((Job(make_profile()),), "x"), tmp_path / "x.parquet")
 

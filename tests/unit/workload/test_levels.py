@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import WorkloadError
-from decima.workload.levels import at_level, at_size, mean_ratio
+from decima.workload.levels import at_level, at_sizes, mean_ratio
 from decima.workload.profile import JobProfile, Stage
 
 
@@ -15,20 +15,20 @@ def profile(levels, tasks=8):
 
 
 def test_between_levels_the_mean_is_on_the_line_over_the_logarithm():
-    between = at_size(profile([1, 4]), 2).stages[0]
+    between = at_sizes(profile([1, 4]), [2]).stages[0]
     assert between.levels == (2,)
     assert between.rest[0].tolist() == pytest.approx([250.0])  # 100 at 1, 400 at 4
     assert between.first[0].tolist() == pytest.approx([500.0, 1000.0])
 
 
 def test_a_measured_level_is_taken_as_it_is():
-    assert at_size(profile([1, 4]), 4).equals(at_level(profile([1, 4]), 4))
+    assert at_sizes(profile([1, 4]), [4]).equals(at_level(profile([1, 4]), 4))
 
 
 @pytest.mark.parametrize(("executors", "factor"), [(1, 1.5 / 3.0), (4, 1.0), (6, 4.0 / 3.0), (100, 5.0 / 3.0)])
 def test_outside_contention_counts_up_to_the_number_of_tasks(executors, factor):
-    assert at_size(profile([4]), executors).stages[0].rest[0].tolist() == [400.0]
-    shared = at_size(profile([4]), executors, (0.5,)).stages[0]
+    assert at_sizes(profile([4]), [executors]).stages[0].rest[0].tolist() == [400.0]
+    shared = at_sizes(profile([4]), [executors], (0.5,)).stages[0]
     assert shared.rest[0].tolist() == pytest.approx([400.0 * factor])
 
 

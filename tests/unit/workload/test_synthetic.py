@@ -60,13 +60,6 @@ def test_default_work_is_heavy_tailed_and_near_tpch():
     assert 3 < np.mean([profile.critical_path_ms for profile in profiles]) / 1000 < 7  # TPC-H: 4.7
 
 
-def test_every_dag_has_one_sink_and_topological_order():
-    for profile in synthetic_profiles(60, 5):
-        assert profile.children.count(()) == 1
-        assert profile.children[-1] == ()
-        assert all(parent < index for index, stage in enumerate(profile.stages) for parent in stage.parents)
-
-
 def mean_ratio(profiles, above, below):
     """Mean over stages of the ratio of two mean durations, each chosen by a function of the stage."""
     ratios = [

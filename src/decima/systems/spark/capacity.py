@@ -53,7 +53,7 @@ class Recording:
     driver_ms: np.ndarray  # float64 [stages of all jobs], what the driver takes before each stage
     recorded_ms: np.ndarray  # float64 [jobs], recorded time from arrival to completion
     slots: int  # tasks that its cluster ran at once, mean over time
-    # Float64 [stages of all jobs], what a slot adds to the time of a task, see `decima.workload.levels.at_size`.
+    # Float64 [stages of all jobs], what a slot adds to the time of a task, see `decima.workload.levels.at_sizes`.
     contention: np.ndarray
 
     def __post_init__(self) -> None:

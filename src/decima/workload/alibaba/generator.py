@@ -20,6 +20,7 @@ from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
 from decima.workload.alibaba.assemble import ZERO_MS
 from decima.workload.alibaba.trace import Trace, TraceReport
+from decima.workload.arrivals import check_count
 
 LABEL = "Alibaba-like (generated)"
 ORIGIN = "alibaba-like"
@@ -67,8 +68,7 @@ def generate(jobs: int = 1000, trace_seed: int = 0, mix: str = "public") -> Trac
     """
     if not is_whole(jobs) or not 1 <= jobs <= _MOST_JOBS:
         raise ConfigError(f"jobs is {jobs!r}; expected an integer from 1 to {_MOST_JOBS:,}")
-    if not is_whole(trace_seed) or trace_seed < 0:
-        raise ConfigError(f"trace_seed is {trace_seed!r}; expected an integer of at least 0")
+    check_count("trace_seed", trace_seed, least=0)
     if mix not in MIXES:
         raise ConfigError(f"mix is {mix!r}; expected {' or '.join(MIXES)}")
     gaps_rng, size_rng, shape_rng, stage_rng, sample_rng = np.random.default_rng(int(trace_seed)).spawn(5)

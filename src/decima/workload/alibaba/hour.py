@@ -29,7 +29,7 @@ ORIGIN = "alibaba"
 LENGTH_S = 3600.0
 VERSION = "0.0.7"
 TASKS_CSV, INSTANCES_CSV = "spar/data/samples/sample_tasks.csv", "spar/data/samples/sample_instances.csv"
-TASKS_PARQUET, INSTANCES_PARQUET = "tasks.parquet", "instances.parquet"
+_COPY = TASKS_PARQUET, INSTANCES_PARQUET = "tasks.parquet", "instances.parquet"
 CHECKSUMS = {
     TASKS_CSV: "3635e21b9b7e7755cf24112ce8ff802ac086fe1a89eccdd20f39ee0f4f37fe1b",
     INSTANCES_CSV: "667cb980b2b04f53951a0d38dbf81b11b4bef18c377eeb7375004b140634b9d9",
@@ -51,9 +51,11 @@ def fetched_folder() -> Path:
 
 def hour_available() -> bool:
     """Whether the hour is on this machine, in the package or as a copy."""
-    return _package_file(TASKS_CSV) is not None or all(
-        (fetched_folder() / name).is_file() for name in (TASKS_PARQUET, INSTANCES_PARQUET)
-    )
+    return _package_file(TASKS_CSV) is not None or _num_fetched() == len(_COPY)
+
+
+def _num_fetched() -> int:
+    return sum((fetched_folder() / name).is_file() for name in _COPY)
 
 
 def fetch_line(force: bool) -> str:
@@ -62,14 +64,13 @@ def fetch_line(force: bool) -> str:
         return f"alibaba: the hour is in the installed package spar {VERSION}, nothing to fetch"
     mirror = config.mirror_dir()
     folder = fetched_folder()
-    names = (TASKS_PARQUET, INSTANCES_PARQUET)
-    if not force and all((folder / name).is_file() for name in names):
-        for name in names:
+    if not force and _num_fetched() == len(_COPY):
+        for name in _COPY:
             _verified(folder / name, name)
         return f"alibaba: 2 files in {folder}, verified"
     if mirror is None:
         raise DataUnavailableError(f"the Alibaba hour is not on this machine. {_HOW_TO_GET}")
-    sources = {name: mirror / "alibaba" / "hour_sample" / name for name in names}
+    sources = {name: mirror / "alibaba" / "hour_sample" / name for name in _COPY}
     for name, path in sources.items():
         if not path.is_file():
             raise DataUnavailableError(f"the mirror {mirror} has no file {path}. {_HOW_TO_GET}")
@@ -84,8 +85,7 @@ def status_line() -> str:
     """What ``decima data status`` says of the hour."""
     if _package_file(TASKS_CSV) is not None:
         return f"the hour of package spar {VERSION}"
-    present = sum((fetched_folder() / name).is_file() for name in (TASKS_PARQUET, INSTANCES_PARQUET))
-    return f"package spar {VERSION} is not installed; {present} of 2 files in {fetched_folder()}"
+    return f"package spar {VERSION} is not installed; {_num_fetched()} of 2 files in {fetched_folder()}"
 
 
 @functools.lru_cache(maxsize=1)
@@ -102,7 +102,7 @@ def read_hour() -> Trace:
     folder = fetched_folder()
     if not hour_available():
         raise DataUnavailableError(f"the Alibaba hour is not on this machine. {_HOW_TO_GET}")
-    return _read_parquet(*(_verified(folder / name, name) for name in (TASKS_PARQUET, INSTANCES_PARQUET)))
+    return _read_parquet(*(_verified(folder / name, name) for name in _COPY))
 
 
 def read_csv(tasks: Path, instances: Path, length_s: float = LENGTH_S) -> Trace:
@@ -122,8 +122,7 @@ def read_csv(tasks: Path, instances: Path, length_s: float = LENGTH_S) -> Trace:
     table = pa.Table.from_batches(
         read_blocks(tasks, _TASK_COLUMNS, _TASK_COLUMNS, set(_TASK_COLUMNS) - {"job_name", "task_name"})
     )
-    job, task = table["job_name"].to_pylist(), table["task_name"].to_pylist()
-    keys = TaskKeys(job, task)
+    keys = TaskKeys(table["job_name"].to_pylist(), table["task_name"].to_pylist())
     row, seconds = [], []
     report = TraceReport()
     for block in read_blocks(instances, _INSTANCE_COLUMNS, ("job_name", "task_name", "duration_s"), ("duration_s",)):
@@ -133,8 +132,7 @@ def read_csv(tasks: Path, instances: Path, length_s: float = LENGTH_S) -> Trace:
         report.unfinished_instances += int(np.count_nonzero(~whole))
         row.append(row_of[whole])
         seconds.append(duration[whole])
-    columns = {name: table[name].to_numpy() for name in _TASK_COLUMNS if name not in ("job_name", "task_name")}
-    return _trace(job, task, columns, np.concatenate(row), np.concatenate(seconds), length_s, report)
+    return _trace(table, np.concatenate(row), np.concatenate(seconds), length_s, report)
 
 
 def _read_parquet(tasks: Path, instances: Path) -> Trace:
@@ -142,25 +140,17 @@ def _read_parquet(tasks: Path, instances: Path) -> Trace:
 
     table = pq.read_table(tasks, columns=list(_TASK_COLUMNS))
     durations = pq.read_table(instances, columns=["task_row", "duration_s"])
-    columns = {name: table[name].to_numpy() for name in _TASK_COLUMNS if name not in ("job_name", "task_name")}
     row = durations["task_row"].to_numpy().astype(np.int64)
     seconds = durations["duration_s"].to_numpy().astype(np.float64)
-    job, task = table["job_name"].to_pylist(), table["task_name"].to_pylist()
-    return _trace(job, task, columns, row, seconds, LENGTH_S, TraceReport())
+    return _trace(table, row, seconds, LENGTH_S, TraceReport())
 
 
-def _trace(job, task, columns, row, seconds, length_s, report) -> Trace:
-    numbers = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
-    rows = StageRows(
-        job,
-        task,
-        numbers["submit_s"],
-        numbers["duration_s"],
-        numbers["instance_num"],
-        numbers["plan_cpu"],
-        numbers["plan_mem"],
-        np.ones(len(job), dtype=bool),
-    )
+def _trace(table, row, seconds, length_s, report) -> Trace:
+    """Assemble the stages of an Arrow table, all of which have finished."""
+    names = (table[name].to_pylist() for name in ("job_name", "task_name"))
+    columns = ("submit_s", "duration_s", "instance_num", "plan_cpu", "plan_mem")
+    numbers = (table[name].to_numpy().astype(np.float64) for name in columns)
+    rows = StageRows(*names, *numbers, np.ones(len(table), dtype=bool))
     return assemble(rows, row, seconds, label=LABEL, source=ORIGIN, length_s=length_s, report=report)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 
 from decima.core.errors import ConfigError
@@ -106,54 +108,33 @@ def alibaba_like(
     return generator.generate(**options).workload(part, fraction, seed, window_s, n)
 
 
-def _profiles(trace: Trace, part: str = "all", fraction: float = 1.0, window_s: float | None = None):
-    chosen, _ = trace.select(part, fraction, 0, window_s)
-    return tuple(trace.profile(job) for job in chosen.tolist())
+def _read(read: Callable[..., Trace], options: dict) -> tuple[Trace, dict]:
+    """The trace, and the options that choose jobs of it."""
+    chosen = {option.name: options.pop(option.name) for option in REPLAY if option.name in options}
+    return read(**options), chosen
 
 
-def _split(options: dict) -> tuple[dict, dict]:
-    """Options that choose jobs, and the others."""
-    names = {option.name for option in REPLAY}
-    return {key: options[key] for key in options if key in names}, {
-        key: options[key] for key in options if key not in names
-    }
+def _profiles(read: Callable[..., Trace], **options) -> tuple[JobProfile, ...]:
+    """Profiles of a trace's jobs, to draw batches and Poisson streams from."""
+    trace, chosen = _read(read, options)
+    jobs, _ = trace.select(**chosen)
+    return tuple(trace.profile(job) for job in jobs.tolist())
 
 
-def trace_profiles(**options) -> tuple[JobProfile, ...]:
-    """Profiles of the trace's jobs, to draw batches and Poisson streams from."""
-    chosen, files = _split(options)
-    return _profiles(read_trace(**files), **chosen)
-
-
-def like_profiles(**options) -> tuple[JobProfile, ...]:
-    """Profiles of generated jobs, to draw batches and Poisson streams from."""
-    chosen, generated = _split(options)
-    return _profiles(generator.generate(**generated), **chosen)
-
-
-def _digest(trace: Trace, chosen: dict) -> str:
+def _digest(read: Callable[..., Trace], **options) -> str:
+    trace, chosen = _read(read, options)
     digest = sha256(repr(sorted(chosen.items())).encode())
     for array in (trace.arrival_s, trace.first_stage, trace.num_tasks, trace.memory, trace.parent, trace.duration_ms):
         digest.update(array.tobytes())
     return digest.hexdigest()
 
 
-def _trace_digest(**options) -> str:
-    chosen, files = _split(options)
-    return _digest(read_trace(**files), chosen)
-
-
-def _like_digest(**options) -> str:
-    chosen, generated = _split(options)
-    return _digest(generator.generate(**generated), chosen)
-
-
 SOURCE = WorkloadSource(
     "alibaba",
     hour.LABEL,
     "an hour of the Alibaba trace v2018, or raw files of it, with its own arrivals",
-    trace_profiles,
-    _trace_digest,
+    partial(_profiles, read_trace),
+    partial(_digest, read_trace),
     options=(*REPLAY, *FILES),
     available=hour.hour_available,
     replay=alibaba_trace,
@@ -162,8 +143,8 @@ LIKE = WorkloadSource(
     "alibaba_like",
     generator.LABEL,
     "jobs generated after the statistics of the Alibaba trace; needs no data",
-    like_profiles,
-    _like_digest,
+    partial(_profiles, generator.generate),
+    partial(_digest, generator.generate),
     options=(*REPLAY, *GENERATED),
     replay=alibaba_like,
 )

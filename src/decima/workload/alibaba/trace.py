@@ -9,6 +9,7 @@ import numpy as np
 
 from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
+from decima.workload.arrivals import check_count
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
 
@@ -105,8 +106,7 @@ class Trace:
             raise ConfigError(f"part is {part!r}; expected {', '.join(PARTS[:-1])} or {PARTS[-1]}")
         if not is_number(fraction) or not 0.0 < fraction <= 1.0:
             raise ConfigError(f"fraction is {fraction!r}; expected a number above 0 and up to 1")
-        if not is_whole(seed) or seed < 0:
-            raise ConfigError(f"seed is {seed!r}; expected an integer of at least 0")
+        check_count("seed", seed, least=0)
         half = self.length_s / 2.0
         begin, end = {"all": (0.0, self.length_s), "train": (0.0, half), "test": (half, self.length_s)}[part]
         keep_rng, window_rng = np.random.default_rng(int(seed)).spawn(2)

@@ -42,11 +42,15 @@ INSTANCES = """\
 """
 
 
+def read(folder, tasks, instances="0,j,M1,i,1,1,1\n", **options):
+    (folder / "tasks.csv").write_text(tasks)
+    (folder / "instances.csv").write_text(instances)
+    return hour.read_csv(folder / "tasks.csv", folder / "instances.csv", **options)
+
+
 @pytest.fixture
 def trace(tmp_path):
-    (tmp_path / "tasks.csv").write_text(TASKS)
-    (tmp_path / "instances.csv").write_text(INSTANCES)
-    return hour.read_csv(tmp_path / "tasks.csv", tmp_path / "instances.csv", length_s=10.0)
+    return read(tmp_path, TASKS, INSTANCES, length_s=10.0)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +121,7 @@ def test_every_oddity_is_counted(trace):
 def test_a_cut_name_keeps_the_parents_that_are_complete(tmp_path):
     name = "J13_1_2_3_4_5_6_7_8_9_10_11_12_12_12_12_12_12_12_1"  # 50 characters
     rows = [f"0,j,M{number},1,100,0.3,1" for number in range(1, 13)]
-    (tmp_path / "tasks.csv").write_text("\n".join([*rows, f"0,j,{name},1,100,0.3,1"]) + "\n")
-    (tmp_path / "instances.csv").write_text("0,j,M1,i,1,1,1\n")
-    trace = hour.read_csv(tmp_path / "tasks.csv", tmp_path / "instances.csv")
+    trace = read(tmp_path, "\n".join([*rows, f"0,j,{name},1,100,0.3,1"]) + "\n")
     assert len(name) == 50
     assert trace.profile(0).stages[-1].parents == tuple(range(12))
     assert (trace.report.cut_names, trace.report.jobs_with_cut_names) == (1, 1)
@@ -137,10 +139,8 @@ def test_a_cut_name_keeps_the_parents_that_are_complete(tmp_path):
     ],
 )
 def test_malformed_rows_are_refused_in_a_sentence(tmp_path, rows, message):
-    (tmp_path / "tasks.csv").write_text(rows)
-    (tmp_path / "instances.csv").write_text("0,j,M1,i,1,1,1\n")
     with pytest.raises(WorkloadError, match=message):
-        hour.read_csv(tmp_path / "tasks.csv", tmp_path / "instances.csv")
+        read(tmp_path, rows)
 
 
 def test_halves_share_the_jobs_and_count_from_their_beginning(trace):

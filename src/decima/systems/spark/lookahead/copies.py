@@ -109,7 +109,8 @@ class Draw:
         """
         state = self._run
         self._begin.copy_run_into(state)
-        forget_jobs(self._base, state)
+        if isinstance(self._base, LearnedScheduler):  # it knows nothing of the jobs of a run that begins anew
+            state.attached[POLICY_SLOT].put(net_ready=0)
         self._parameters[:] = plan.parameters
         for values, factors in zip(self._factors, plan.factors, strict=True):
             values[1 : 1 + len(factors)] = factors
@@ -200,9 +201,3 @@ def bind_copy(base: CompiledScheduler, copy: ClusterState, original: ClusterStat
     base.bind(copy, original.net_hint_ms)
     copy.job_first_stage[:] = kept
     copy.attached[POLICY_SLOT].bind("net_rule_params", original.net_rule_params)
-
-
-def forget_jobs(base: CompiledScheduler, copy: ClusterState) -> None:
-    """Let a policy know nothing of the jobs of a copy, which begins anew."""
-    if isinstance(base, LearnedScheduler):
-        copy.attached[POLICY_SLOT].put(net_ready=0)

@@ -99,8 +99,10 @@ class Lookahead:
         self.base = require_factors(base)
         self.settings = settings or PlanSettings()
         self._clock = clock
-        shown = _shown(self.settings)
-        self.values = {"budget": shown.pop("budget"), "base": scheduler_text(base).replace(",", "+")} | shown
+        budget = self.settings.candidates if self.settings.ms is None else f"{self.settings.ms:g}ms"
+        self.values = {"budget": budget, "base": scheduler_text(base).replace(",", "+")}
+        if self.settings.arrivals != NONE:
+            self.values["arrivals"] = self.settings.arrivals
         self._seed = 0
         self._forget()
 
@@ -179,13 +181,6 @@ class Lookahead:
         self._parameters[: len(plan.parameters)] = plan.parameters  # none of a policy
         for values, factors in zip(self._factors, plan.factors, strict=True):
             values[jobs] = factors
-
-
-def _shown(settings: PlanSettings) -> dict[str, object]:
-    """The budget, and options of a text that differ from their defaults."""
-    plain = PlanSettings()
-    budget = settings.candidates if settings.ms is None else f"{settings.ms:g}ms"
-    return {"budget": budget} | ({} if settings.arrivals == plain.arrivals else {"arrivals": settings.arrivals})
 
 
 @register(Lookahead.name, options=OPTIONS)

@@ -31,14 +31,13 @@ Source: §7.4 and appendix H call bounds by total work or critical path too loos
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.systems.spark.optimum.dual_bound import PricedBound
-from decima.systems.spark.optimum.pieces import Pieces
+from decima.systems.spark.optimum.pieces import Pieces, shortest_remaining_work
 from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload
 
@@ -115,28 +114,3 @@ def lower_bound(
         price_rounds = PRICE_ROUNDS if jobs <= DUAL_JOBS else 0
     dual = PricedBound(pieces).improve(price_rounds) * 1000.0 / jobs if price_rounds else 0.0
     return LowerBound(float(path.mean()), work, combined, dual, path, settings.durations)
-
-
-def shortest_remaining_work(arrival_ms: np.ndarray, size_ms: np.ndarray) -> tuple[float, list[int]]:
-    """Least sum of JCTs on one machine with preemption, and the order of completions."""
-    order = np.argsort(arrival_ms, kind="stable")
-    waiting: list[tuple[float, int]] = []
-    ended: list[int] = []
-    now, total, following = 0.0, -float(arrival_ms.sum()), 0
-    while following < len(order) or waiting:
-        if not waiting:
-            now = max(now, float(arrival_ms[order[following]]))
-        while following < len(order) and arrival_ms[order[following]] <= now:
-            heapq.heappush(waiting, (float(size_ms[order[following]]), int(order[following])))
-            following += 1
-        left, job = waiting[0]
-        if following < len(order) and arrival_ms[order[following]] < now + left:
-            event = float(arrival_ms[order[following]])
-            heapq.heapreplace(waiting, (left - (event - now), job))
-            now = event
-        else:
-            heapq.heappop(waiting)
-            now += left
-            total += now
-            ended.append(job)
-    return total, ended

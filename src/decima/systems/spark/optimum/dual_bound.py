@@ -22,15 +22,14 @@ time-indexed program; Held and Karp 1971 for the method, Dyer and Wolsey 1990 fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from graphlib import TopologicalSorter
+from typing import NamedTuple
 
 import numpy as np
 
 from decima.core.cache import cached
 from decima.core.jit import njit
-
-if TYPE_CHECKING:
-    from decima.systems.spark.optimum.pieces import Pieces, StageFacts
+from decima.systems.spark.optimum.pieces import Pieces, StageFacts, shortest_remaining_work
 
 # Cells behind an arrival that are looked at, and the time they span, in parts of the longest time that a job would take
 # if work were divisible at will.
@@ -46,7 +45,7 @@ _ROUNDING = 1e-9
 
 
 class _Profile(NamedTuple):
-    """A job as the kernel wants it; times in seconds."""
+    """Arguments of :func:`job_cost` that belong to a job; times in seconds."""
 
     first_row: int
     heads: np.ndarray
@@ -79,7 +78,8 @@ class PricedBound:
         self._jobs = [profiles[row] for row in pieces.first_row]
         self._shapes, self._seconds = np.array(shapes), np.concatenate(times)
         self._offset = np.cumsum([0, *map(len, times)])
-        ends_s = _served_in_order(self._arrival_s, pieces.job_work_ms / 1000.0 / self._executors)
+        _, ends = shortest_remaining_work(self._arrival_s, pieces.job_work_ms / 1000.0 / self._executors)
+        ends_s = np.array([ends[job] for job in range(len(ends))])
         longest_s = float((ends_s - self._arrival_s).max())
         # Short jobs at late times have wider cells, since the grid begins at time 0.
         self._width = max(
@@ -105,26 +105,10 @@ class PricedBound:
             fill_margins(price, seconds, self._margins[row], self._sums[row])
         use = np.zeros(self._grid)
         total = 0.0
+        tables = (self._seconds, self._offset, self._margins, self._sums, use)
         for job, arrival_s, path_s in zip(self._jobs, self._arrival_s, self._path_s, strict=True):
-            total += job_cost(
-                price,
-                self._width,
-                arrival_s,
-                path_s,
-                self._delay_s,
-                self._cells,
-                self._shapes,
-                job.first_row,
-                job.heads,
-                job.gaps,
-                job.milestone,
-                job.chain,
-                self._seconds,
-                self._offset,
-                self._margins,
-                self._sums,
-                use,
-            )
+            times = (arrival_s, path_s, self._delay_s)
+            total += job_cost(price, self._width, *times, self._cells, self._shapes, *job, *tables)
         return float(total * (1.0 - _ROUNDING) - self._executors * self._width * price.sum()), use
 
     def improve(self, rounds: int) -> float:
@@ -154,7 +138,7 @@ def _profile(first_row: int, stages: Sequence[StageFacts]) -> _Profile:
     count = len(stages)
     work = np.array([stage.tasks * stage.at_least_ms[0] for stage in stages])
     heaviest, before = work.copy(), np.full(count, -1)
-    order = _in_order(stages)
+    order = list(TopologicalSorter({index: stage.parents for index, stage in enumerate(stages)}).static_order())
     children: list[list[int]] = [[] for _ in stages]
     for index in order:
         for parent in stages[index].parents:
@@ -183,42 +167,6 @@ def _profile(first_row: int, stages: Sequence[StageFacts]) -> _Profile:
     milestone[chain] = -1
     heads = np.array([stage.head_ms for stage in stages])
     return _Profile(first_row, heads / 1000.0, gaps / 1000.0, milestone, np.array(chain))
-
-
-def _in_order(stages: Sequence[StageFacts]) -> list[int]:
-    """Stages such that parents come before children."""
-    ordered: dict[int, None] = {}
-
-    def visit(index: int) -> None:
-        for parent in stages[index].parents:
-            if parent not in ordered:
-                visit(parent)
-        ordered[index] = None
-
-    for index in range(len(stages)):
-        if index not in ordered:
-            visit(index)
-    return list(ordered)
-
-
-def _served_in_order(arrival_s: np.ndarray, size_s: np.ndarray) -> np.ndarray:
-    """Ends of jobs served by shortest remaining work on one machine, float64 [jobs]."""
-    left, ends, now = size_s.copy(), np.zeros(len(size_s)), 0.0
-    while np.isfinite(left).any():
-        ready = np.flatnonzero((arrival_s <= now) & np.isfinite(left))
-        later = arrival_s[arrival_s > now]
-        event = float(later.min()) if len(later) else np.inf
-        if not len(ready):
-            now = event
-            continue
-        job = ready[np.argmin(left[ready])]
-        if now + left[job] > event:
-            left[job] -= event - now
-            now = event
-        else:
-            now += left[job]
-            ends[job], left[job] = now, np.inf
-    return ends
 
 
 # ---- compiled part: what a job costs at least, in time and executors, at given prices -------------------------------

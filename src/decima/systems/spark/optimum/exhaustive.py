@@ -270,7 +270,7 @@ class OrderSearch:
             opened[job[stage], rank[stage] // WORD] |= np.uint64(1 << int(rank[stage]) % WORD)
         offsets = np.concatenate([[0], np.cumsum([len(below) for below in kids])]).astype(np.int64)
         self._batch = (duration_ms, job, rank, stage_of, offsets, np.concatenate(kids).astype(np.int64), words)
-        self._path = self._least_path(tasks, duration_ms, kids)
+        self._path = self._least_path(-(-tasks // self.executors) * duration_ms)
         scalars = np.zeros(NUM_SCALARS, dtype=np.int64)
         scalars[1:] = self.executors  # idle and offered
         groups = np.zeros(min(self.executors, int(tasks.sum())) + 1, dtype=np.int64)
@@ -284,17 +284,13 @@ class OrderSearch:
             self.same_before[index] = latest.get(profile, -1)
             latest[profile] = index
 
-    def _least_path(self, tasks: np.ndarray, duration_ms: np.ndarray, kids: list[np.ndarray]) -> np.ndarray:
+    def _least_path(self, stage_ms: np.ndarray) -> np.ndarray:
         """Least time from the end of a stage to its job's, float64 ms [stages]."""
-        rounds_ms = -(-tasks // self.executors) * duration_ms
-        path = np.zeros(len(tasks))
-        base = 0
+        path: list[float] = []
         for job in self.workload.jobs:
-            for index in reversed(job.profile.topological_order):
-                below = kids[base + index]
-                path[base + index] = max((rounds_ms[below] + path[below]).tolist(), default=0.0)
-            base += len(job.profile.stages)
-        return path
+            longest_ms = job.profile.longest_path_down(stage_ms[len(path) :])
+            path += [max((longest_ms[child] for child in below), default=0.0) for below in job.profile.children]
+        return np.array(path)
 
     @cached_property
     def num_distinct(self) -> int:

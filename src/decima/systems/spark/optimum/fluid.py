@@ -20,7 +20,7 @@ import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.evaluation.run import simulate
-from decima.systems.spark.optimum.bounds import shortest_remaining_work
+from decima.systems.spark.optimum.pieces import shortest_remaining_work
 from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Job, Workload
 
@@ -86,9 +86,9 @@ def _orders(workload: Workload, jobs: list[Malleable], settings: Settings) -> li
     result = simulate(workload, "capped_srw", cluster=settings)
     arrival_ms = np.where(workload.initial, 0.0, workload.arrival_ms)
     least_ms = np.array([job.used_ms.min() for job in jobs]) / settings.executors
-    _, order = shortest_remaining_work(arrival_ms, least_ms)
+    _, ends = shortest_remaining_work(arrival_ms, least_ms)
     shortest_ms = np.empty(len(jobs))
-    shortest_ms[order] = np.sort(result.completion_ms)
+    shortest_ms[list(ends)] = np.sort(result.completion_ms)
     orders = []
     for end_ms in (shortest_ms, result.completion_ms, result.completion_ms + arrival_ms.max()):
         times = [(time, 0, job) for job, time in enumerate(arrival_ms) if time > 0.0]

@@ -220,3 +220,37 @@ def _job_pieces(profile, shortest: _ShortestTasks, first_row: int, executors: in
         for stage, *known in zip(stages, times, firsts, ratio, span, head, below, strict=True)
     ]
     return path, float(work.sum() + delay), pieces, facts
+
+
+def shortest_remaining_work(arrival: np.ndarray, size: np.ndarray) -> tuple[float, dict[int, float]]:
+    """Least sum of JCTs on one machine with preemption, and the ends of jobs.
+
+    Args:
+        arrival: Float64 [jobs].
+        size: Float64 [jobs], in the same unit of time, which is that of the results.
+
+    Returns:
+        The sum, and the ends by job in the order of completions.
+    """
+    order = np.argsort(arrival, kind="stable").tolist()
+    arrivals, sizes = arrival.tolist(), size.tolist()
+    waiting: list[tuple[float, int]] = []
+    ends: dict[int, float] = {}
+    now, total, following = 0.0, -float(arrival.sum()), 0
+    while following < len(order) or waiting:
+        if not waiting:
+            now = max(now, arrivals[order[following]])
+        while following < len(order) and arrivals[order[following]] <= now:
+            heapq.heappush(waiting, (sizes[order[following]], order[following]))
+            following += 1
+        left, job = waiting[0]
+        if following < len(order) and arrivals[order[following]] < now + left:
+            event = arrivals[order[following]]
+            heapq.heapreplace(waiting, (left - (event - now), job))
+            now = event
+        else:
+            heapq.heappop(waiting)
+            now += left
+            total += now
+            ends[job] = now
+    return total, ends

@@ -209,11 +209,7 @@ def _changed(
 ) -> np.ndarray:
     """Copy a point with one or a few numbers changed.
 
-    Args:
-        point: Numbers of all kinds.
-        ranges: First and end of the kinds that may change: job orders, shares, stages and delays.
-        length_ms: Longest delay of each stage.
-        rng: Source of chance.
+    ``ranges`` has first and end of what may change: job orders, shares, stages and their delays up to ``length_ms``.
     """
     point = point.copy()
     low, high = np.log(CHANGE)

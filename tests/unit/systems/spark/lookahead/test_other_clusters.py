@@ -1,4 +1,6 @@
-"""Plans for every kind of cluster and for rules that leave executors idle: copies, and what plans may know."""
+"""Plans for every kind of cluster, for rules that leave executors idle and for residual policies, whose rule factors
+act on: copies, and what plans may know.
+"""
 
 from dataclasses import replace
 
@@ -6,24 +8,37 @@ import numpy as np
 import pytest
 
 import decima
+from decima.core.errors import ConfigError
 from decima.core.system import form_for
 from decima.systems.spark.lookahead.copies import Draw, Plan
 from decima.systems.spark.lookahead.planner import Space
 from decima.systems.spark.lookahead.projection import NO_FUTURE
+from decima.systems.spark.lookahead.scheduler import Lookahead
 from decima.systems.spark.loop import new_state, offers, spawn_generators
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.interface import decision_parts, run_decision
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import get_source
 
 CLASSES = ((0.25, 3), (0.5, 3), (0.75, 3), (1.0, 3))
-# Rule, settings of the cluster, and whether stages ask for memory.
+
+
+def policy_of(architecture):
+    weights = np.random.default_rng(0).normal(0.0, 0.3, architecture.num_parameters)
+    return LearnedScheduler(architecture, weights.astype(np.float32))
+
+
+RESIDUAL = policy_of(Architecture.released(residual="capped_srw:c0=1.5,c1=1"))
+# Rule or policy, settings of the cluster, and whether stages ask for memory.
 CASES = {
     "plain": ("capped_srw", {"executors": 12}, "none"),
     "classes": ("capped_srw", {"classes": CLASSES}, "uniform"),
     "priced": ("priced_srw", {"classes": CLASSES}, "uniform"),
     "slots": ("idle_rule:base=0.4,remaining=-0.5,soon=0.3,waiting=-0.2,length=0.1", {"executors": 12}, "none"),
     "holding": ("idle_rule:hold=1,base=0.7,busy=-0.3", {"executors": 12}, "none"),
+    "policy": (RESIDUAL, {"executors": 12}, "none"),
 }
 HERE = pytest.mark.parametrize("case", CASES)
 MODE = pytest.mark.parametrize("mode", ["paper", "released"])
@@ -38,10 +53,10 @@ def jobs_of(requests, streaming):
 
 def run_of(case, streaming, mode="paper", **changes):
     """A state in which nothing was decided yet, and the rule that is to decide."""
-    text, settings, requests = CASES[case]
+    base, settings, requests = CASES[case]
     workload = jobs_of(requests, streaming)
     state = new_state(workload, Settings.of_mode(mode, **settings, **changes))
-    rule = form_for(make_scheduler(text), workload)
+    rule = form_for(make_scheduler(base), workload)
     rule.bind(state)
     state.start(*spawn_generators(2))
     return state, rule
@@ -76,38 +91,45 @@ def test_a_copy_goes_on_as_the_run_does_from_every_decision(case, mode, streamin
     """With mean durations nothing is drawn, so that a wrong field of a copy shows as another cost."""
     state, rule = run_of(case, streaming, mode, durations="mean")
     own = np.array([rule.values[item.name] for item in rule.parameters])
-    found, begun = [], []
+    found, begun, others = [], [], []
     for number, _ in enumerate(offers(state)):
         if number % 7 == 0 and state.next_arrival == state.num_arrivals:
             jobs = jobs_there(state)
             draw = Draw(state, rule, len(jobs), len(state.stage_job))
-            draw.begin(state, jobs, NO_FUTURE, 0)
-            found.append(draw.cost_ms(Plan(own, np.zeros((2, len(jobs))))))
-            begun.append(spent_ms(state))
+            for _ in range(2):  # nothing is left over from a run before
+                draw.begin(state, jobs, NO_FUTURE, 0)
+                found.append(draw.cost_ms(Plan(own, np.zeros((2, len(jobs))))))
+                begun.append(spent_ms(state))
+            other = draw.cost_ms(Plan(own, np.random.default_rng(1).normal(0.0, 2.0, (2, len(jobs)))))
+            others.append(other != found[-1])
         go_on(state, rule)
-    assert len(found) > 5
+    assert len(found) > 10
+    assert sum(others) > 2
     assert found == pytest.approx(spent_ms(state) - np.array(begun), rel=1e-10)
 
 
 @HERE
 @MODE
 def test_no_candidates_are_the_rule(case, mode):
-    text, settings, requests = CASES[case]
+    base, settings, requests = CASES[case]
     workload = jobs_of(requests, True)
-    planned = f"lookahead:0,base={text.replace(',', '+')}"
-    plain, idle = (decima.simulate(workload, each, seed=4, mode=mode, log=True, **settings) for each in (text, planned))
+    schedulers = (base, make_scheduler("lookahead", budget=0, base=base))
+    plain, idle = (decima.simulate(workload, each, seed=4, mode=mode, log=True, **settings) for each in schedulers)
     assert np.array_equal(plain.log.decisions, idle.log.decisions)
     assert np.array_equal(plain.completion_ms, idle.completion_ms)
 
 
 @HERE
 def test_plans_are_made_and_every_job_finishes(case):
-    text, settings, requests = CASES[case]
-    for streaming in (False, True):
-        scheduler = make_scheduler(f"lookahead:64,arrivals=poisson,base={text.replace(',', '+')}")
-        result = decima.simulate(jobs_of(requests, streaming), scheduler, seed=4, **settings)
+    base, settings, requests = CASES[case]
+    scheduler = make_scheduler("lookahead", budget=64, arrivals="poisson", base=base)
+    decided = []
+    for streaming in (False, True, True):
+        result = decima.simulate(jobs_of(requests, streaming), scheduler, seed=4, log=True, **settings)
         assert result.num_unfinished == 0
         assert scheduler.plans > 2
+        decided.append(result.log.decisions)
+    assert np.array_equal(*decided[1:])
 
 
 @pytest.mark.parametrize("case", ["plain", "classes", "slots"])
@@ -162,3 +184,10 @@ def test_parameters_that_nobody_tuned_for_batches_get_large_steps_on_classes(tex
 def test_a_rule_outside_of_the_registry_can_be_planned():
     rule = form_for(make_scheduler("priced_srw"), jobs_of("none", False))
     assert Space(replace(rule, name="mine"), 4).common == Space(rule, 4).common
+
+
+def test_policies_without_a_rule_are_refused():
+    with pytest.raises(ConfigError, match="the policy decima has no factors that could be planned"):
+        Lookahead(policy_of(Architecture.released()))
+    with pytest.raises(ConfigError, match="no factors that could be planned"):
+        make_scheduler("lookahead:64,base=decima")

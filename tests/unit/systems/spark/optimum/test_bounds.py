@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from decima.evaluation.run import simulate
-from decima.systems.spark.optimum import bounds
 from decima.systems.spark.optimum.bounds import lower_bound
+from decima.systems.spark.optimum.pieces import Pieces, shortest_remaining_work
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.toy_jobs import job, one_stage, stage, workload
@@ -33,9 +33,10 @@ def slots(rule, release, size):
 def test_shortest_remaining_work_is_the_least_of_all_orders(seed):
     rng = np.random.default_rng(seed)
     release, size = rng.integers(0, 6, 5), rng.integers(1, 5, 5)
-    least, ended = bounds.shortest_remaining_work(release.astype(float), size.astype(float))
-    assert sorted(ended) == list(range(len(size)))
-    assert least == sum(slots(lambda piece, left: left[piece], release, size)[1] - release)
+    least, ends = shortest_remaining_work(release.astype(float), size.astype(float))
+    served = slots(lambda piece, left: left[piece], release, size)[1]
+    assert list(ends.values()) == sorted(served)
+    assert least == sum(served - release)
     for order in itertools.permutations(range(5)):
         assert least <= sum(slots(lambda piece, left, order=order: order[piece], release, size)[1] - release)
 
@@ -44,7 +45,7 @@ def test_shortest_remaining_work_is_the_least_of_all_orders(seed):
 def test_weight_over_work_gives_the_least_mean_busy_times(seed):
     rng = np.random.default_rng(seed)
     release, size, weight = rng.integers(0, 6, 5), rng.integers(1, 5, 5), rng.uniform(0.1, 1.0, 5)
-    pieces = object.__new__(bounds.Pieces)
+    pieces = object.__new__(Pieces)
     pieces.head, pieces.size = release.astype(float), size.astype(float)
     middle = pieces._mean_busy_ms(weight)
     assert middle == pytest.approx(slots(lambda piece, left: -weight[piece] / size[piece], release, size)[0])

@@ -233,50 +233,44 @@ def test_tpch_batch_of_ten(tpch_data):
 # ---- bad input ------------------------------------------------------------------------------------------------------
 
 
-def test_refuses_large_batches_unless_the_limit_is_raised():
-    workload = batch_of(*[job_of((1, 1.0))] * 11)
-    with pytest.raises(ConfigError, match=r"has 11 jobs, and the number .*; at most 10"):
-        exhaustive_search(workload)
-    assert exhaustive_search(workload, 1, limit=11).best_avg_jct_s == pytest.approx(0.006)
-
-
-def test_refuses_a_distribution_that_does_not_fit_into_memory():
-    workload = batch_of(*[job_of((1, float(index + 1)), name=f"job {index}") for index in range(12)])
-    with pytest.raises(ConfigError, match=r"at most 100,000,000 orders, and 12 jobs have more"):
-        exhaustive_search(workload, limit=12)
-
-
-@pytest.mark.parametrize("limit", [10, 100_000])
-def test_refuses_a_batch_whose_number_of_orders_has_too_many_digits_to_be_shown(limit):
-    profiles = [job_of((1, 1.0), name=str(index)) for index in range(2000)]
-    with pytest.raises(ConfigError, match=r"has 2,000 jobs, and the number|and 2000 jobs have more"):
-        exhaustive_search(batch_of(*profiles), limit=limit)
-
-
 def test_jobs_that_take_no_time():
     result = exhaustive_search(batch_of(job_of((1, 0.0)), job_of((2, 0.0), name="other")))
     assert result.best_avg_jct_s == result.sjf_avg_jct_s == 0.0
     assert str(result).startswith("best of 2 orders: average JCT 0.00 s, 0.0% below shortest job first (0.00 s)")
 
 
-def test_refuses_streams():
-    workload = Workload((Job(job_of((1, 1.0))), Job(job_of((1, 1.0)), arrival_ms=5000.0)), "stream")
-    with pytest.raises(ConfigError, match=r"'stream': job 1 arrives at 5 s"):
-        exhaustive_search(workload)
+def different(count):
+    """Jobs of different profiles."""
+    return batch_of(*(job_of((1, float(number + 1)), name=str(number)) for number in range(count)))
+
+
+STREAM = Workload((Job(job_of((1, 1.0))), Job(job_of((1, 1.0)), arrival_ms=5000.0)), "stream")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("workload", "arguments", "message"),
     [
-        ({"executors": 0}, "executors must be a whole number of at least 1, got 0"),
-        ({"limit": 0}, "limit must be a whole number of at least 1, got 0"),
-        ({"bins": 2.5}, r"bins must be a whole number of at least 1, got 2\.5"),
-        ({"threads": 0}, "workers must be a whole number of at least 1, got 0"),
+        (batch_of(*[job_of((1, 1.0))] * 11), {}, r"has 11 jobs, and the number .*; at most 10"),
+        (different(12), {"limit": 12}, r"at most 100,000,000 orders, and 12 jobs have more"),
+        # The number of orders has too many digits to be shown.
+        (different(2000), {}, "has 2,000 jobs, and the number"),
+        (different(2000), {"limit": 100_000}, "and 2000 jobs have more"),
+        (STREAM, {}, r"'stream': job 1 arrives at 5 s"),
+        ([job_of((1, 1.0))], {}, "expected a Workload, got list"),
+        (different(3), {"executors": 0}, "executors must be a whole number of at least 1, got 0"),
+        (different(3), {"limit": 0}, "limit must be a whole number of at least 1, got 0"),
+        (different(3), {"bins": 2.5}, r"bins must be a whole number of at least 1, got 2\.5"),
+        (different(3), {"threads": 0}, "workers must be a whole number of at least 1, got 0"),
     ],
 )
-def test_refuses_bad_numbers(arguments, message):
+def test_bad_input_is_refused(workload, arguments, message):
     with pytest.raises(ConfigError, match=message):
-        exhaustive_search(synthetic_batch(n=3, seed=0), **arguments)
+        exhaustive_search(workload, **arguments)
+
+
+def test_the_limit_can_be_raised():
+    workload = batch_of(*[job_of((1, 1.0))] * 11)
+    assert exhaustive_search(workload, 1, limit=11).best_avg_jct_s == pytest.approx(0.006)
 
 
 @pytest.mark.parametrize("order", [(0, 0), (0,), (1, 2)])
@@ -284,8 +278,3 @@ def test_refuses_what_is_no_order(order):
     search = OrderSearch(batch_of(job_of((1, 1.0)), job_of((2, 1.0))))
     with pytest.raises(ConfigError, match="must name each job from 0 to 1 once"):
         search.completion_ms(order)
-
-
-def test_refuses_what_is_no_workload():
-    with pytest.raises(ConfigError, match="expected a Workload, got list"):
-        exhaustive_search([job_of((1, 1.0))])
