@@ -1,7 +1,10 @@
 """What must hold of the state of a run at every decision: its counts, its executors, its promises."""
 
+from itertools import pairwise
+
 import numpy as np
 
+from decima.systems.spark.decision import DELAY, JOB_COLUMN, PART_COLUMNS, STAGE
 from decima.systems.spark.fields import ACTIVE, PRESENT, STARTING, WITHHELD
 
 
@@ -164,3 +167,31 @@ def check_units(state):
                 np.add.at(outputs, units, 1)
     assert state.unit_outputs[state.unit_state == PRESENT].tolist() == outputs[state.unit_state == PRESENT].tolist()
     assert (outputs[state.unit_state != PRESENT] == 0).all()
+
+
+def check_nobody_idles(state):
+    """No executor idled beside tasks that fit it and could start; call at the end of a run with both logs.
+
+    That is, their stage had no unfinished parent and was in no slot. It holds of rules that idle nobody, where nobody
+    is under way or promised elsewhere.
+    """
+    tasks = slice(0, state.num_tasks_logged)
+    stage, kind = state.task_stage[tasks], state.executor_class[state.task_executor[tasks]]
+    start_ms, finish_ms = state.task_start_ms[tasks], state.task_finish_ms[tasks]
+    ready_ms = np.empty(state.num_stages)
+    for each in range(state.num_stages):
+        job, row = state.stage_job[each], state.stage_row[each]
+        parents = state.job_first_stage[job] + state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
+        ready_ms[each] = max([state.job_arrival_ms[job], *state.stage_finish_ms[parents]])
+    slots = state.logged_decisions[state.logged_decisions[:, PART_COLUMNS[DELAY]] > 0.0]
+    withheld = state.job_first_stage[slots[:, JOB_COLUMN].astype(int)] + slots[:, PART_COLUMNS[STAGE]].astype(int)
+    begin_ms, end_ms = np.full((2, state.num_stages), np.inf)
+    begin_ms[withheld], end_ms[withheld] = slots[:, 0], slots[:, 0] + slots[:, PART_COLUMNS[DELAY]]
+    fits = state.group_fits[state.stage_group[stage]]
+    instants = np.concatenate([start_ms, finish_ms, state.job_arrival_ms, end_ms[withheld]])
+    for now_ms, after_ms in pairwise(np.unique(instants)):
+        startable = (ready_ms <= now_ms) & ~((begin_ms <= now_ms) & (now_ms < end_ms))
+        waiting = fits[(start_ms >= after_ms) & startable[stage]]
+        busy = np.bincount(kind[(start_ms <= now_ms) & (finish_ms >= after_ms)], minlength=state.num_classes)
+        for each, (number, size) in enumerate(zip(busy, state.class_executors, strict=True)):
+            assert number == size or not (waiting >> each & 1).any(), (now_ms, each)

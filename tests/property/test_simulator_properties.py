@@ -3,8 +3,6 @@
 That schedules are valid is checked from their files, in ``tests/reliability/test_schedules.py``.
 """
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,15 +10,15 @@ from hypothesis import strategies as st
 
 from decima.core.objectives import get_objective, list_objectives
 from decima.evaluation.run import score_matrix
+from decima.systems.spark import loop
 from decima.systems.spark.result import Result, outcome_of
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
-from decima.systems.spark.tables import WorkloadTables
+from tests.differential.side_by_side import new_state
 from tests.drivers import IN_CORE, Greedy, Idler, Through, Watching, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
-from tests.state_checks import check_commitments, check_counters, check_places
+from tests.state_checks import check_commitments, check_counters, check_nobody_idles, check_places
 
 SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(max_examples=25)
@@ -28,10 +26,6 @@ FEW = settings(max_examples=25)
 IDLE_BY_RULE = {"released_fair", "released_fifo", "entry_srw"}
 SCHEDULERS = IN_CORE
 NEVER_IDLE = sorted(set(SCHEDULERS) - IDLE_BY_RULE)
-
-
-def new_state(workload, cluster, log=True):
-    return ClusterState(WorkloadTables(workload, cluster), cluster, log_tasks=log, log_decisions=log)
 
 
 def run(workload, cluster, scheduler, seed=0):
@@ -135,21 +129,10 @@ def test_executors_that_idle_while_a_stage_can_run_wait_for_a_stage_of_their_job
 
 @given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), SEEDS)
 def test_work_conservation_seen_from_the_log(workload, cluster, seed):
-    """With nobody under way or promised elsewhere, all executors are busy while a runnable stage has tasks left."""
     for scheduler in ("random", "fair", Greedy()):
-        log = run(workload, cluster, scheduler, seed).log
-        ready = {}  # (job, stage) -> from when it can run
-        for number, job in enumerate(workload.jobs):
-            for index, stage in enumerate(job.profile.stages):
-                ends = [log.finish_ms[(log.job == number) & (log.stage == p)].max() for p in stage.parents]
-                ready[number, index] = max([job.arrival_ms, *ends])
-        instants = np.unique(np.concatenate([log.start_ms, log.finish_ms, workload.arrival_ms]))
-        for now_ms, after_ms in pairwise(instants):
-            waiting = (log.start_ms >= after_ms) & np.array(
-                [ready[place] <= now_ms for place in zip(log.job.tolist(), log.stage.tolist(), strict=True)]
-            )
-            busy = ((log.start_ms <= now_ms) & (log.finish_ms >= after_ms)).sum()
-            assert busy == cluster.executors or not waiting.any(), now_ms
+        state = new_state(workload, cluster)
+        run_state(state, make_scheduler(scheduler), seed)
+        check_nobody_idles(state)
 
 
 @given(workloads(), clusters(modes=("paper",), switches=("commit_ahead", "runnable_only", "keep_warm")), SEEDS)
@@ -226,7 +209,7 @@ def test_scores_do_not_depend_on_the_number_of_threads():
         assert one.tolist() == two.tolist() == five.tolist()
         for row, scheduler in enumerate(schedulers()):
             for column, workload in enumerate(jobs):
-                state = new_state(workload, cluster, log=False)
+                state = loop.new_state(workload, cluster)
                 run_state(state, scheduler, column)
                 assert metric.score(outcome_of(state)) == one[row, column]
 
@@ -235,7 +218,7 @@ def test_logs_change_nothing():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         workload, cluster = random_workload(rng), random_settings(rng)
-        with_log, without = new_state(workload, cluster), new_state(workload, cluster, log=False)
+        with_log, without = new_state(workload, cluster), loop.new_state(workload, cluster)
         for state in (with_log, without):
             run_state(state, make_scheduler("random"), seed)
         assert np.array_equal(with_log.job_finish_ms, without.job_finish_ms, equal_nan=True)
