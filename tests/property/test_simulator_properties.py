@@ -24,8 +24,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(max_examples=25)
 # These idle executors by their own rule although a stage can run; to entry_srw, coming may cost more than it gains.
 IDLE_BY_RULE = {"released_fair", "released_fifo", "entry_srw"}
-SCHEDULERS = IN_CORE
-NEVER_IDLE = sorted(set(SCHEDULERS) - IDLE_BY_RULE)
+NEVER_IDLE = sorted(set(IN_CORE) - IDLE_BY_RULE)
 
 
 def run(workload, cluster, scheduler, seed=0):
@@ -67,21 +66,18 @@ def test_counts_agree_with_counting_afresh_at_every_decision(workload, cluster, 
     check_places(state)
 
 
-@pytest.mark.parametrize("name", SCHEDULERS)
-def test_nothing_is_left_over_at_the_end(name):
-    @FEW
-    @given(workloads(), clusters(switches=SWITCHES[:4]), SEEDS)
-    def check(workload, cluster, seed):
-        state = new_state(workload, cluster)
-        run_state(state, make_scheduler(name), seed)
-        assert check_commitments(state) == 0
-        assert state.heap_size == state.num_active == state.num_frontier == state.num_runnable_open == 0
-        assert state.num_jobs_unsaturated == state.num_selected == state.num_source == 0
-        assert state.pool_size[-1] == state.num_executors == sum(state.pool_size)
-        for field in ("stage_executors", "job_attached", "job_moving", "job_commit", "job_outgoing"):
-            assert not getattr(state, field).any(), field
-
-    check()
+@pytest.mark.parametrize("name", IN_CORE)
+@FEW
+@given(workloads(), clusters(switches=SWITCHES[:4]), SEEDS)
+def test_nothing_is_left_over_at_the_end(name, workload, cluster, seed):
+    state = new_state(workload, cluster)
+    run_state(state, make_scheduler(name), seed)
+    assert check_commitments(state) == 0
+    assert state.heap_size == state.num_active == state.num_frontier == state.num_runnable_open == 0
+    assert state.num_jobs_unsaturated == state.num_selected == state.num_source == 0
+    assert state.pool_size[-1] == state.num_executors == sum(state.pool_size)
+    for field in ("stage_executors", "job_attached", "job_moving", "job_commit", "job_outgoing"):
+        assert not getattr(state, field).any(), field
 
 
 # ---- work conservation ----------------------------------------------------------------------------------------------
@@ -101,30 +97,25 @@ def stranded(state):
 
 
 @pytest.mark.parametrize("name", NEVER_IDLE)
-def test_no_executor_idles_while_a_stage_can_run(name):
-    @FEW
-    @given(workloads(), clusters(modes=("paper",), runnable_only=True), SEEDS)
-    def check(workload, cluster, seed):
-        scheduler = Watching(name, lambda observation: stranded(observation.state) == [] or pytest.fail("stranded"))
-        run_state(new_state(workload, cluster), scheduler, seed)
+@FEW
+@given(workloads(), clusters(modes=("paper",), runnable_only=True), SEEDS)
+def test_no_executor_idles_while_a_stage_can_run(name, workload, cluster, seed):
+    def look(observation):
+        assert stranded(observation.state) == []
 
-    check()
+    run_state(new_state(workload, cluster), Watching(name, look), seed)
 
 
 @pytest.mark.parametrize("name", NEVER_IDLE)
-def test_executors_that_idle_while_a_stage_can_run_wait_for_a_stage_of_their_job(name):
+@FEW
+@given(workloads(), clusters(modes=("paper",)), SEEDS)
+def test_executors_that_idle_while_a_stage_can_run_wait_for_a_stage_of_their_job(name, workload, cluster, seed):
     """The frontier of mode paper has stages that cannot run yet; executors given to one are reserved for its job."""
 
-    @FEW
-    @given(workloads(), clusters(modes=("paper",)), SEEDS)
-    def check(workload, cluster, seed):
-        def look(observation):
-            state = observation.state
-            assert all(state.executor_reserved[executor] for executor in stranded(state))
+    def look(observation):
+        assert observation.state.executor_reserved[stranded(observation.state)].all()
 
-        run_state(new_state(workload, cluster), Watching(name, look), seed)
-
-    check()
+    run_state(new_state(workload, cluster), Watching(name, look), seed)
 
 
 @given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), SEEDS)
@@ -144,18 +135,15 @@ def test_a_policy_that_never_idles_is_never_stuck(workload, cluster, seed):
 # ---- repeatability --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SCHEDULERS)
-def test_compiled_and_python_scheduler_give_identical_runs(name):
-    @FEW
-    @given(workloads(), clusters(switches=SWITCHES[:5]), SEEDS)
-    def check(workload, cluster, seed):
-        same(run(workload, cluster, name, seed), run(workload, cluster, Through(name), seed))
-
-    check()
+@pytest.mark.parametrize("name", IN_CORE)
+@FEW
+@given(workloads(), clusters(switches=SWITCHES[:5]), SEEDS)
+def test_compiled_and_python_scheduler_give_identical_runs(name, workload, cluster, seed):
+    same(run(workload, cluster, name, seed), run(workload, cluster, Through(name), seed))
 
 
 @FEW
-@given(workloads(), clusters(switches=SWITCHES), st.sampled_from(SCHEDULERS), SEEDS)
+@given(workloads(), clusters(switches=SWITCHES), st.sampled_from(IN_CORE), SEEDS)
 def test_same_seed_same_run(workload, cluster, name, seed):
     same(run(workload, cluster, name, seed), run(workload, cluster, name, seed))
 
