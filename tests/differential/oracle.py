@@ -208,7 +208,7 @@ class OracleSimulator:
                 self.promise(self.source(), each, stage, count)
         if self.num_source == 0:
             self.selected.clear()
-            self.fulfil()
+            self.fulfil(self.listed)
         elif self.settings.reoffer and not self.frontier():
             self.selected = {stage: None for stage in self.selected if stage is None}
 
@@ -340,12 +340,12 @@ class OracleSimulator:
             self.launch(executor, stage)
         elif enabled:
             if self.promised(stage, executor.kind):
-                self.fulfil_with([executor])
+                self.fulfil([executor])
             else:
                 self.enter_pool(executor, job.pool, mark=True)
             self.open_pool_round(job.pool)
         elif self.promised(stage, executor.kind):
-            self.fulfil_with([executor])
+            self.fulfil([executor])
         else:
             self.open_stage_round(job, stage, executor)
 
@@ -433,11 +433,7 @@ class OracleSimulator:
                 return True
         return False
 
-    def fulfil(self):
-        listed, self.listed = self.listed, []
-        self.fulfil_with(listed)
-
-    def fulfil_with(self, listed):
+    def fulfil(self, listed):
         """Carry out commitments of the source of `listed`: each executor the oldest of its class."""
         self.listed = listed
         source = self.source()

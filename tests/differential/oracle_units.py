@@ -249,7 +249,7 @@ class OracleUnits(OracleSimulator):
             if stage in stage.job.runnable:
                 self.launch(twin, stage)
             elif self.promised(stage, twin.kind):
-                self.fulfil_with([twin])
+                self.fulfil([twin])
             else:
                 self.backup(twin)
 
