@@ -3,6 +3,8 @@
 That schedules are valid is checked from their files, in ``tests/reliability/test_schedules.py``.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,11 +13,11 @@ from hypothesis import strategies as st
 from decima.core.objectives import get_objective, list_objectives
 from decima.evaluation.run import score_matrix
 from decima.systems.spark import loop
-from decima.systems.spark.result import Result, outcome_of
+from decima.systems.spark.result import outcome_of
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
-from tests.differential.side_by_side import new_state
+from tests.differential.side_by_side import core_outcome, core_run, new_state
 from tests.drivers import IN_CORE, Greedy, Idler, Through, Watching, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
 from tests.state_checks import check_commitments, check_counters, check_nobody_idles, check_places
@@ -28,21 +30,8 @@ NEVER_IDLE = sorted(set(IN_CORE) - IDLE_BY_RULE)
 
 
 def run(workload, cluster, scheduler, seed=0):
-    """Result of a run with a log."""
-    state = new_state(workload, cluster)
-    run_state(state, make_scheduler(scheduler), seed)
-    return Result.of_state(state, workload, "test", seed)
-
-
-def same(one, other):
-    """Exact equality of everything two results hold."""
-    assert one.log.decision_lists() == other.log.decision_lists()
-    for name in ("job", "stage", "executor", "wave", "start_ms", "finish_ms"):
-        assert getattr(one.log, name).tolist() == getattr(other.log, name).tolist(), name
-    for name in ("completion_ms", "completion_order"):
-        assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
-    for name in ("num_decisions", "num_events", "busy_ms", "end_ms", "truncated"):
-        assert getattr(one, name) == getattr(other, name), name
+    """Everything that a run leaves behind; the heuristics of the released code may end in a deadlock."""
+    return core_run(workload, cluster, make_scheduler(scheduler), seed)
 
 
 # ---- the state while it runs ----------------------------------------------------------------------------------------
@@ -129,7 +118,7 @@ def test_work_conservation_seen_from_the_log(workload, cluster, seed):
 @given(workloads(), clusters(modes=("paper",), switches=("commit_ahead", "runnable_only", "keep_warm")), SEEDS)
 def test_a_policy_that_never_idles_is_never_stuck(workload, cluster, seed):
     for scheduler in (Greedy(), Through("random")):
-        assert not np.isnan(run(workload, cluster, scheduler, seed).completion_ms).any()
+        assert None not in run(workload, cluster, scheduler, seed).completion_ms
 
 
 # ---- repeatability --------------------------------------------------------------------------------------------------
@@ -139,13 +128,13 @@ def test_a_policy_that_never_idles_is_never_stuck(workload, cluster, seed):
 @FEW
 @given(workloads(), clusters(switches=SWITCHES[:5]), SEEDS)
 def test_compiled_and_python_scheduler_give_identical_runs(name, workload, cluster, seed):
-    same(run(workload, cluster, name, seed), run(workload, cluster, Through(name), seed))
+    assert run(workload, cluster, name, seed) == run(workload, cluster, Through(name), seed)
 
 
 @FEW
 @given(workloads(), clusters(switches=SWITCHES), st.sampled_from(IN_CORE), SEEDS)
 def test_same_seed_same_run(workload, cluster, name, seed):
-    same(run(workload, cluster, name, seed), run(workload, cluster, name, seed))
+    assert run(workload, cluster, name, seed) == run(workload, cluster, name, seed)
 
 
 def test_another_seed_gives_another_run():
@@ -153,9 +142,8 @@ def test_another_seed_gives_another_run():
     workload = random_workload(rng, kind="real", max_tasks=20)
     cluster = Settings.paper(executors=4)
     completions = {tuple(run(workload, cluster, "fair", seed).completion_ms) for seed in range(5)}
-    decisions = {
-        str(run(workload, cluster.replace(durations="mean"), "random", seed).log.decisions[:, 4:6]) for seed in range(5)
-    }
+    cluster = cluster.replace(durations="mean")
+    decisions = {str(run(workload, cluster, "random", seed).decisions) for seed in range(5)}
     assert len(completions) == len(decisions) == 5
 
 
@@ -164,8 +152,8 @@ def test_another_seed_gives_another_run():
 def test_a_used_state_gives_the_same_as_a_fresh_one(workload, cluster, names):
     used = new_state(workload, cluster)
     for seed, name in enumerate(names):
-        run_state(used, make_scheduler(name), seed)
-        same(Result.of_state(used, workload, "test", seed), run(workload, cluster, name, seed))
+        again = core_outcome(used, partial(run_state, used, make_scheduler(name), seed))
+        assert again == run(workload, cluster, name, seed)
 
 
 def test_a_state_is_clean_after_a_run_that_was_cut_short():
@@ -176,8 +164,8 @@ def test_a_state_is_clean_after_a_run_that_was_cut_short():
     for _ in range(10):
         assert used.advance()
         used.decide(*choose(used))
-    run_state(used, make_scheduler("fair"), 3)
-    same(Result.of_state(used, workload, "test", 3), run(workload, cluster, "fair", 3))
+    again = core_outcome(used, partial(run_state, used, make_scheduler("fair"), 3))
+    assert again == run(workload, cluster, "fair", 3)
 
 
 def test_scores_do_not_depend_on_the_number_of_threads():
