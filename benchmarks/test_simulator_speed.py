@@ -33,11 +33,9 @@ def ready_state(workload, settings, scheduler):
 
 
 def test_plain_python_loop(benchmark, stream):
-    def run():
-        oracle = OracleSimulator(stream, 50, key_rule="inverted", durations="sampled", rng=np.random.default_rng(0))
-        return oracle.run(DynamicPartition())
-
-    result = benchmark.pedantic(run, rounds=2, iterations=1)
+    result = benchmark.pedantic(
+        lambda: OracleSimulator(stream, Settings.released()).run(DynamicPartition()), rounds=2, iterations=1
+    )
     record_rate(benchmark, "plain-Python loop", sum(result.num_events.values()))
 
 

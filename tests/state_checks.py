@@ -1,8 +1,17 @@
 """What must hold of the state of a run at every decision: its counts, its executors, its promises."""
 
+from itertools import pairwise
+
 import numpy as np
 
+from decima.systems.spark.decision import DELAY, JOB_COLUMN, PART_COLUMNS, STAGE
 from decima.systems.spark.fields import ACTIVE, PRESENT, STARTING, WITHHELD
+
+
+def parents_of(state, stage):
+    """Stage ids of the parents of a stage."""
+    row, first = state.stage_row[stage], state.job_first_stage[state.stage_job[stage]]
+    return first + state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
 
 
 def check_counters(state):
@@ -14,8 +23,7 @@ def check_counters(state):
     bound = state.job_bound and state.source_job in active
     moving = [e for e in range(state.num_executors) if state.executor_moving[e]]
     for stage in stages:
-        job, row = state.stage_job[stage], state.stage_row[stage]
-        parents = first[job] + state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
+        job, parents = state.stage_job[stage], parents_of(state, stage)
         saturated = room[stage] <= 0
         runnable = state.stage_next[stage] < tasks[stage]
         runnable &= all(state.stage_finished_tasks[p] == tasks[p] for p in parents)
@@ -85,8 +93,9 @@ def check_classes(state):
 def check_places(state):
     """Every executor is in exactly one place: a pool, a stage or under way.
 
-    Only the last executor of a job that just ended is in none while it is offered.
+    Only the last executor of a job that just ended is in none while it is offered, and those that are not registered.
     """
+    there = registered(state)
     offered = state.free_executors[: state.num_free].tolist()
     members = {}
     for pool in range(state.num_jobs + 1):
@@ -104,7 +113,8 @@ def check_places(state):
         job = state.executor_job[executor]
         idle, running = executor in members, state.executor_stage[executor] != -1
         places = idle + running + int(state.executor_moving[executor])
-        assert places == (0 if offered == [executor] and job == -1 and not idle else 1), f"executor {executor}"
+        nowhere = not there[executor] or (offered == [executor] and job == -1 and not idle)
+        assert places == (0 if nowhere else 1), f"executor {executor}"
         assert state.executor_pool[executor] == members.get(executor, -1), f"executor {executor}"
         if idle:
             assert members[executor] == (job if job != -1 else state.num_jobs), f"executor {executor}"
@@ -134,33 +144,58 @@ def check_commitments(state):
     return used
 
 
+def registered(state):
+    """Whether each executor is there, where they come, go and fail; bool [executors]."""
+    if not state.elastic:
+        return np.ones(state.num_executors, dtype=bool)
+    return np.repeat(state.unit_state == PRESENT, state.unit_size)
+
+
 def check_units(state):
     """What is counted where executors come, go and fail agrees with counting afresh; call at a decision."""
-    size, tasks, first = state.unit_size, state.stage_tasks, state.job_first_stage
-    present = np.repeat(state.unit_state == PRESENT, size)
-    assert state.num_present == (state.unit_state == PRESENT).sum()
+    check_counters(state)
+    tasks, first, present = state.stage_tasks, state.job_first_stage, state.unit_state == PRESENT
+    assert state.num_present == present.sum()
     assert state.num_starting == (state.unit_state == STARTING).sum()
-    busy = (state.executor_pool == -1).reshape(-1, size).sum(axis=1)
-    assert (state.unit_busy == busy)[state.unit_state == PRESENT].all()
+    busy = (state.executor_pool == -1).reshape(-1, state.unit_size).sum(axis=1)
+    assert (state.unit_busy == busy)[present].all()
     for array in (state.executor_pool, state.executor_job, state.executor_stage, state.executor_destination):
-        assert (array[~present] == -1).all()
+        assert (array[~registered(state)] == -1).all()
     outputs = np.zeros(len(state.unit_state), dtype=int)
     for job in state.active[: state.num_active].tolist():
-        stages = range(first[job], first[job + 1])
-        assert state.job_attached[job] == (state.executor_job == job).sum(), job
-        assert state.job_unfinished[job] == sum(state.stage_finished_tasks[s] < tasks[s] for s in stages), job
-        assert state.job_unexhausted[job] == sum(state.stage_next[s] < tasks[s] for s in stages), job
-        for stage in stages:
+        for stage in range(first[job], first[job + 1]):
             row = state.stage_row[stage]
-            parents = first[job] + state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
-            unfinished = sum(state.stage_finished_tasks[p] < tasks[p] for p in parents)
+            unfinished = sum(state.stage_finished_tasks[p] < tasks[p] for p in parents_of(state, stage))
             assert state.stage_unfinished_parents[stage] == unfinished, stage
-            waits = state.stage_next[stage] < tasks[stage] and unfinished == 0 and state.stage_slot[stage] != WITHHELD
-            assert state.stage_runnable[stage] == waits, stage
-            assert state.stage_executors[stage] == (state.executor_stage == stage).sum(), stage
             if state.keeps_outputs and state.child_offset[row] < state.child_offset[row + 1]:
                 there = state.stage_finished_tasks[stage] - state.stage_missing[stage]
                 units = state.output_unit[state.stage_output[stage] :][:there]
                 np.add.at(outputs, units, 1)
-    assert state.unit_outputs[state.unit_state == PRESENT].tolist() == outputs[state.unit_state == PRESENT].tolist()
-    assert (outputs[state.unit_state != PRESENT] == 0).all()
+    assert state.unit_outputs[present].tolist() == outputs[present].tolist()
+    assert (outputs[~present] == 0).all()
+
+
+def check_nobody_idles(state):
+    """No executor idled beside tasks that fit it and could start; call at the end of a run with both logs.
+
+    That is, their stage had no unfinished parent and was in no slot. It holds of rules that idle nobody, where nobody
+    is under way or promised elsewhere.
+    """
+    tasks = slice(0, state.num_tasks_logged)
+    stage, kind = state.task_stage[tasks], state.executor_class[state.task_executor[tasks]]
+    start_ms, finish_ms = state.task_start_ms[tasks], state.task_finish_ms[tasks]
+    ready_ms = state.job_arrival_ms[state.stage_job]
+    for each in range(state.num_stages):
+        ready_ms[each] = max([ready_ms[each], *state.stage_finish_ms[parents_of(state, each)]])
+    slots = state.logged_decisions[state.logged_decisions[:, PART_COLUMNS[DELAY]] > 0.0]
+    withheld = state.job_first_stage[slots[:, JOB_COLUMN].astype(int)] + slots[:, PART_COLUMNS[STAGE]].astype(int)
+    begin_ms, end_ms = np.full((2, state.num_stages), np.inf)
+    begin_ms[withheld], end_ms[withheld] = slots[:, 0], slots[:, 0] + slots[:, PART_COLUMNS[DELAY]]
+    fits = state.group_fits[state.stage_group[stage]]
+    instants = np.concatenate([start_ms, finish_ms, state.job_arrival_ms, end_ms[withheld]])
+    for now_ms, after_ms in pairwise(np.unique(instants)):
+        startable = (ready_ms <= now_ms) & ~((begin_ms <= now_ms) & (now_ms < end_ms))
+        waiting = fits[(start_ms >= after_ms) & startable[stage]]
+        busy = np.bincount(kind[(start_ms <= now_ms) & (finish_ms >= after_ms)], minlength=state.num_classes)
+        for each, (number, size) in enumerate(zip(busy, state.class_executors, strict=True)):
+            assert number == size or not (waiting >> each & 1).any(), (now_ms, each)

@@ -2,10 +2,9 @@
 
 import numpy as np
 
+from decima.systems.spark.loop import new_state
 from decima.systems.spark.result import Result
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
-from decima.systems.spark.tables import WorkloadTables
 
 
 class Steps:
@@ -21,7 +20,7 @@ class Steps:
     def __init__(self, jobs, executors, mode="paper", **settings):
         self.workload = jobs
         settings = Settings.of_mode(mode, executors=executors, **({"durations": "mean"} | settings))
-        self.state = ClusterState(WorkloadTables(jobs, settings), settings, log_tasks=True, log_decisions=True)
+        self.state = new_state(jobs, settings, log_tasks=True, log_decisions=True)
         self.state.start(np.random.default_rng(0), np.random.default_rng(1))
         self.running = self.state.advance()
 

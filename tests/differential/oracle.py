@@ -1,8 +1,8 @@
 """The simulator's rules as a plain loop over Python objects: slow, short, independent of the compiled core.
 
 The compiled core is tested against this file event by event and random draw by random draw, so nothing
-compiled is imported here: the standard library and numpy only. The defaults are the rules of the released
-simulator; keyword arguments of `OracleSimulator` switch single rules to what the paper says instead.
+compiled is imported here: the standard library and numpy only. Which rules hold, those of the released simulator or
+what the paper says instead, the settings say one by one.
 """
 
 import heapq
@@ -13,7 +13,7 @@ from itertools import count
 import numpy as np
 
 from tests.differential.oracle_durations import FIRST, FRESH, REST, DurationModel
-from tests.differential.oracle_state import Executor, JobState, OracleResult, Pool
+from tests.differential.oracle_state import LOSSES, Executor, JobState, Outcome, Pool
 
 
 class OracleDeadlockError(RuntimeError):
@@ -29,69 +29,27 @@ class OracleSimulator:
 
     Args:
         workload: has `jobs`, each with `profile.stages`, `arrival_ms`, `initial`.
-        executors: number of executors.
-        moving_delay_ms: time an executor needs to get to another job.
-        warmup_delay_ms: added when a fresh duration has to be taken from the first wave.
-        key_rule: which profiled executor count gives the duration, see `DurationModel`.
-        durations: "mean" or "sampled".
-        rng: numpy Generator, needed for "sampled".
-        job_limit: the policy's limit bounds what the job holds, not what this decision grants.
-        reoffer: offer idle executors again when a stage becomes runnable or a job ends, and offer those whose
-            destination has no task left instead of sending them elsewhere by a rule; a stage may be chosen
-            again in a round when nothing else is left to choose.
-        commit_ahead: a stage that runs out of tasks asks for all executors still on it, not only the free
-            one.
-        keep_warm: an executor that idles in the pool of its own job remembers what it ran last.
-        runnable_only: only stages whose parents have finished can be chosen.
-        first_wave, startup, inflation: effects on durations, see `DurationModel`; without `startup` moving
-            takes no time either.
-        time_limit_ms: events later than this do not happen.
-        job_bound: executors of a job serve its own stages only, until it has finished; its limit never falls.
-        classes: (memory, executors, CPUs) of each class of executors, smallest first; none: all are alike.
+        settings: what `decima.systems.spark.settings.Settings` has, where every rule is explained.
+        seed: of the run; from it the random numbers are those of the core.
     """
 
-    def __init__(
-        self,
-        workload,
-        executors,
-        moving_delay_ms=2000.0,
-        warmup_delay_ms=1000.0,
-        key_rule="left",
-        durations="mean",
-        rng=None,
-        job_limit=False,
-        reoffer=False,
-        commit_ahead=True,
-        keep_warm=False,
-        runnable_only=False,
-        first_wave=True,
-        startup=True,
-        inflation=True,
-        time_limit_ms=math.inf,
-        job_bound=False,
-        classes=(),
-    ):
+    def __init__(self, workload, settings, seed=0):
         self.workload = workload
-        self.num_executors = executors
-        self.moving_delay_ms = moving_delay_ms if startup else 0.0
-        self.durations = DurationModel(
-            key_rule, durations, warmup_delay_ms, rng, first_wave=first_wave, startup=startup, inflation=inflation
-        )
-        self.job_limit = job_limit
-        self.reoffer = reoffer
-        self.commit_ahead = commit_ahead
-        self.keep_warm = keep_warm
-        self.runnable_only = runnable_only
-        self.time_limit_ms = time_limit_ms
-        self.job_bound = job_bound
+        self.settings = settings
+        self.num_executors = settings.executors
+        self.moving_delay_ms = settings.moving_delay_ms if settings.startup else 0.0
+        self.time_limit_ms = settings.time_limit_ms if settings.time_limit_applies else math.inf
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+        self.durations = DurationModel(settings, rng)
         self.raised = {}
 
         self.now_ms = 0.0
         self.truncated = False
-        self.classes = range(max(1, len(classes)))
-        self.all_jobs = [JobState(i, job, classes) for i, job in enumerate(workload.jobs)]
+        self.classes = range(max(1, len(settings.classes)))
+        self.all_jobs = [JobState(i, job, settings.classes) for i, job in enumerate(workload.jobs)]
         self.jobs = []  # in the system, in order of arrival
-        kinds = [kind for kind, (_, number, _) in enumerate(classes) for _ in range(number)] or [0] * executors
+        kinds = [kind for kind, (_, number, _) in enumerate(settings.classes) for _ in range(number)]
+        kinds = kinds or [0] * settings.executors
         self.executors = [Executor(i, kind) for i, kind in enumerate(kinds)]
         self.null_pool = Pool(None)
         self.calling = False  # a slot or a bound job ended, and idle executors are being offered without `reoffer`
@@ -114,6 +72,7 @@ class OracleSimulator:
         self.tasks = []
         self.num_events = Counter(task=0, job=0, executor=0)
         self.completion_order = []
+        self.lives, self.losses = [], dict.fromkeys(LOSSES, 0)  # of Spark executors
         self.total_reward = 0.0
         self.reward_ms = 0.0  # time up to which rewards are given
         self.unrewarded = {}  # jobs with time in the system not yet in the reward
@@ -129,10 +88,11 @@ class OracleSimulator:
         """Stages not chosen in this round, unsaturated, all parents saturated (finished)."""
 
         def ready(stage):
-            return all(p.finished if self.runnable_only else p.saturated for p in stage.parents)
+            return all(p.finished if self.settings.runnable_only else p.saturated for p in stage.parents)
 
         # Executors that are bound to a job can only be given to it.
-        bound = self.job_bound and self.num_source > 0 and self.source_job is not None and not self.source_job.finished
+        bound = self.settings.job_bound and self.num_source > 0
+        bound = bound and self.source_job is not None and not self.source_job.finished
         return [
             stage
             for job in self.jobs
@@ -190,7 +150,7 @@ class OracleSimulator:
             self.add_reward()
         if self.jobs and not self.truncated:
             raise OracleDeadlockError(f"{len(self.jobs)} unfinished jobs and no event left at {self.now_ms} ms")
-        return self.result()
+        return self.outcome()
 
     def place_executors(self):
         for executor in self.executors:
@@ -227,8 +187,8 @@ class OracleSimulator:
             if not set(kinds) <= stage.fits or (kind is not None and self.offers.get(kind, 0) == 0):
                 raise OracleDecisionError(f"class {kind}")
             used = min(stage.room, limit)
-            if self.job_limit:
-                if self.job_bound:
+            if self.settings.job_limit:
+                if self.settings.job_bound:
                     self.raised[job] = max(limit, self.raised.get(job, 0))
                 used = min(stage.room, self.raised.get(job, limit) - self.allocated(job), self.num_source)
         if stage in self.selected:
@@ -248,8 +208,8 @@ class OracleSimulator:
                 self.promise(self.source(), each, stage, count)
         if self.num_source == 0:
             self.selected.clear()
-            self.fulfil()
-        elif self.reoffer and not self.frontier():
+            self.fulfil(self.listed)
+        elif self.settings.reoffer and not self.frontier():
             self.selected = {stage: None for stage in self.selected if stage is None}
 
     def promise(self, source, kind, stage, count):
@@ -274,7 +234,7 @@ class OracleSimulator:
         stage.withheld = stage.delayed = True
         del stage.job.runnable[stage]
         self.slots.append((self.now_ms + delay_ms, next(self.num_slots), stage))
-        if self.reoffer and not self.frontier():
+        if self.settings.reoffer and not self.frontier():
             self.selected = {stage: None for stage in self.selected if stage is None}
 
     def on_slot_end(self):
@@ -294,7 +254,7 @@ class OracleSimulator:
 
     def call_without_reoffer(self):
         """What has just been marked is offered once, although idle executors are not offered again and again."""
-        if not self.reoffer:
+        if not self.settings.reoffer:
             self.calling = True
             for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
                 pool.marked = pool.open
@@ -302,7 +262,7 @@ class OracleSimulator:
     def run_to_next_round(self):
         """Handle events until the policy has to be asked or nothing is left."""
         while self.num_source == 0:
-            if (self.reoffer or self.calling) and self.offer_idle():
+            if (self.settings.reoffer or self.calling) and self.offer_idle():
                 return
             self.calling = False
             if self.unit_event_first():
@@ -380,12 +340,12 @@ class OracleSimulator:
             self.launch(executor, stage)
         elif enabled:
             if self.promised(stage, executor.kind):
-                self.fulfil_with([executor])
+                self.fulfil([executor])
             else:
                 self.enter_pool(executor, job.pool, mark=True)
             self.open_pool_round(job.pool)
         elif self.promised(stage, executor.kind):
-            self.fulfil_with([executor])
+            self.fulfil([executor])
         else:
             self.open_stage_round(job, stage, executor)
 
@@ -403,7 +363,7 @@ class OracleSimulator:
             executor.reserved = False
             self.null_pool.executors[executor] = None
             self.null_pool.marked = True
-        if self.job_bound:
+        if self.settings.job_bound:
             self.call_without_reoffer()
         for source in self.sources():
             for key in [(kind, s) for kind, s in source.commitments if s is not None and s.job is job]:
@@ -430,7 +390,7 @@ class OracleSimulator:
 
         Executors of a class that fits nothing, while another one fits something, are to idle without being asked about.
         """
-        there = list(stage.executors) if self.commit_ahead else [executor]
+        there = list(stage.executors) if self.settings.commit_ahead else [executor]
         useful = self.useful(self.open_stages())
         offered = [other.kind for other in there if not self.promised(stage, other.kind)]
         self.open_round(job, [executor], offered)
@@ -473,11 +433,7 @@ class OracleSimulator:
                 return True
         return False
 
-    def fulfil(self):
-        listed, self.listed = self.listed, []
-        self.fulfil_with(listed)
-
-    def fulfil_with(self, listed):
+    def fulfil(self, listed):
         """Carry out commitments of the source of `listed`: each executor the oldest of its class."""
         self.listed = listed
         source = self.source()
@@ -506,9 +462,9 @@ class OracleSimulator:
     def carry_out(self, executor, stage):
         job = executor.job
         if stage is None:
-            stale = self.reoffer and executor.decided != self.calls
-            has_work = job is not None and any(not s.exhausted for s in job.stages)
-            has_work = has_work or (self.job_bound and job is not None and not all(s.finished for s in job.stages))
+            stale = self.settings.reoffer and executor.decided != self.calls
+            bound = self.settings.job_bound
+            has_work = job is not None and any(not s.exhausted or (bound and not s.finished) for s in job.stages)
             self.enter_pool(executor, job.pool if has_work else self.null_pool, mark=stale)
         elif stage.exhausted:
             self.backup(executor)
@@ -522,7 +478,7 @@ class OracleSimulator:
     def backup(self, executor):
         """What an executor does whose destination has no task left, without asking the policy."""
         executor.decided = -1
-        if self.reoffer:
+        if self.settings.reoffer:
             self.enter_pool(executor, self.own_pool(executor), mark=True)
             return
         if executor.job is not None:
@@ -531,7 +487,7 @@ class OracleSimulator:
                     self.launch(executor, stage)
                     return
         frontier = [stage for stage in self.open_stages() if executor.kind in stage.fits]
-        if frontier and not (self.job_bound and executor.job is not None):
+        if frontier and not (self.settings.job_bound and executor.job is not None):
             self.start_moving(executor, frontier[0])
         else:
             self.enter_pool(executor, self.own_pool(executor), mark=False)
@@ -558,7 +514,7 @@ class OracleSimulator:
         if pool.job is None:
             self.detach(executor)
         else:
-            self.leave_stage(executor, forget=not self.keep_warm)
+            self.leave_stage(executor, forget=not self.settings.keep_warm)
         pool.executors[executor] = None
         pool.marked = pool.marked or mark
 
@@ -567,7 +523,7 @@ class OracleSimulator:
 
         If one became runnable since the policy decided, the executor is offered at once.
         """
-        missed = self.reoffer and executor.decided < executor.job.called
+        missed = self.settings.reoffer and executor.decided < executor.job.called
         self.enter_pool(executor, executor.job.pool, mark=missed)
         executor.reserved = not missed
 
@@ -615,21 +571,21 @@ class OracleSimulator:
         self.total_reward += reward
         self.reward_ms = self.now_ms
 
-    def result(self):
-        done = [job for job in self.all_jobs if job.finished]
-        all_durations_ms = (d for job in self.all_jobs for stage in job.stages for d in stage.durations_ms)
-        jct_ms = [job.completion_ms - job.arrival_ms for job in done]
-        return OracleResult(
-            completion_ms=[job.completion_ms if job.finished else math.nan for job in self.all_jobs],
-            completion_order=self.completion_order,
-            makespan_ms=max((job.completion_ms for job in done), default=math.nan),
-            avg_jct_ms=float(np.mean(jct_ms)) if done else math.nan,
-            num_events=dict(self.num_events),
-            node_finish_ms=[[stage.finish_ms for stage in job.stages] for job in self.all_jobs],
-            busy_ms=sum(all_durations_ms, 0.0),
-            total_reward=self.total_reward,
-            now_ms=self.now_ms,
-            truncated=self.truncated,
+    def busy_ms(self):
+        return sum((duration for job in self.all_jobs for stage in job.stages for duration in stage.durations_ms), 0.0)
+
+    def outcome(self):
+        return Outcome(
             decisions=self.decisions,
             tasks=self.tasks,
+            completion_ms=[job.completion_ms if job.finished else None for job in self.all_jobs],
+            completion_order=self.completion_order,
+            stage_finish_ms=[[stage.finish_ms for stage in job.stages] for job in self.all_jobs],
+            num_events=dict(self.num_events),
+            slot_ends=self.slot_ends,
+            now_ms=self.now_ms,
+            truncated=self.truncated,
+            busy_ms=self.busy_ms(),
+            lives=self.lives,
+            losses=self.losses,
         )

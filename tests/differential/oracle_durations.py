@@ -11,7 +11,6 @@ FRESH, FIRST, REST = 0, 1, 2
 
 # executor counts between which the released simulator interpolates; 2 is profiled but not among them
 DATA_POINTS = (5, 10, 20, 40, 50, 60, 80, 100)
-KEY_RULES = ("left", "right", "inverted", "interpolate")
 
 
 def uniform(rng):
@@ -38,38 +37,21 @@ class DurationModel:
     """Duration of a task from the profile of its stage.
 
     Args:
-        key_rule: "left", "right": that data point; "inverted": either, the nearer one less often, as
-            released; "interpolate": either of the neighbouring levels of the stage itself, the nearer one
-            more often.
-        kind: "mean" or "sampled".
-        warmup_delay_ms: added when a fresh duration is taken from another wave.
-        rng: numpy Generator for "sampled".
-        first_wave: when off, the first task of an executor in a stage takes as long as later ones.
-        startup: when off, a fresh executor is as quick as one that comes from another stage of the job.
-        inflation: when off, the lowest profiled level holds for every number of executors.
+        settings: What `decima.systems.spark.settings.Settings` has; of `level_rule`, "inverted" takes the nearer
+            data point less often, as released, and "interpolate" the nearer level of the stage itself more often.
+        rng: numpy Generator for sampled durations.
     """
 
-    def __init__(self, key_rule, kind, warmup_delay_ms, rng, *, first_wave=True, startup=True, inflation=True):
-        if key_rule not in KEY_RULES:
-            raise ValueError(f"key rule {key_rule!r}, expected one of {KEY_RULES}")
-        if kind not in ("mean", "sampled"):
-            raise ValueError(f"durations {kind!r}, expected 'mean' or 'sampled'")
-        if kind == "sampled" and rng is None:
-            raise ValueError("sampled durations need a generator")
-        self.key_rule = key_rule
-        self.kind = kind
-        self.warmup_delay_ms = warmup_delay_ms
+    def __init__(self, settings, rng=None):
+        self.settings = settings
         self.rng = rng
-        self.first_wave = first_wave
-        self.startup = startup
-        self.inflation = inflation
         self.means = {}  # id of a list -> (the list, its mean)
 
     def duration_ms(self, stage, wave, attached):
         """Duration of a task of `stage`, launched in `wave` while `attached` executors work for the job."""
-        levels = stage.levels if self.inflation else stage.levels[:1]
+        levels = stage.levels if self.settings.inflation else stage.levels[:1]
         left, right, p_right = self.levels(levels, attached)
-        if self.kind == "mean":
+        if self.settings.durations == "mean":
             if left == right:
                 return self.mean_ms(stage, wave, left)
             left_ms, right_ms = self.mean_ms(stage, wave, left), self.mean_ms(stage, wave, right)
@@ -80,15 +62,15 @@ class DurationModel:
 
     def levels(self, levels, n):
         """Two candidate levels (equal if there is one) and the probability of the second."""
-        if self.key_rule == "interpolate":
+        if self.settings.level_rule == "interpolate":
             left, right = neighbours(levels, n)
             return left, right, (n - left) / (right - left) if left != right else 0.0
         left, right = neighbours(DATA_POINTS, n)
         p_right = 1.0 - (n - left) / (right - left) if left != right else 0.0
         left, right = (point if point in levels else levels[-1] for point in (left, right))
-        if self.key_rule == "left":
+        if self.settings.level_rule == "left":
             return left, left, 0.0
-        if self.key_rule == "right":
+        if self.settings.level_rule == "right":
             return right, right, 0.0
         return left, right, p_right
 
@@ -96,11 +78,11 @@ class DurationModel:
         """The list to draw from and what is added to its entries; other waves stand in for an empty one."""
         i = stage.levels.index(level)
         fresh, first, rest = stage.fresh[i], stage.first[i], stage.rest[i]
-        if wave == FRESH and self.startup:
+        if wave == FRESH and self.settings.startup:
             if len(fresh):
                 return fresh, 0.0
-            return first if len(first) else rest, self.warmup_delay_ms
-        if len(rest) and (wave == REST or not self.first_wave):
+            return first if len(first) else rest, self.settings.warmup_delay_ms
+        if len(rest) and (wave == REST or not self.settings.first_wave):
             return rest, 0.0
         return next(durations for durations in (first, fresh, rest) if len(durations)), 0.0
 

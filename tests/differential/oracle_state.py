@@ -1,7 +1,9 @@
-"""What the oracle keeps: jobs, stages, executors and pools as Python objects, and the result of a run."""
+"""What the oracle keeps: jobs, stages, executors and pools as Python objects, and the outcome of a run."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+LOSSES = ("executors", "tasks", "outputs", "copies")
 
 
 class Pool:
@@ -54,7 +56,7 @@ class StageState:
         self.children = []
         self.next_task = 0
         self.finished_tasks = 0
-        self.finish_ms = math.nan
+        self.finish_ms = None
         self.executors = {}  # ordered: those whose current stage is this one
         self.committed = 0  # executors committed to this stage by any source
         self.moving = 0  # executors on their way to this stage
@@ -115,28 +117,25 @@ class JobState:
 
 
 @dataclass
-class OracleResult:
-    """Everything a run leaves behind; times in ms, jobs and stages as indices.
+class Outcome:
+    """Everything a run leaves behind; times in ms, jobs and stages as indices, None of what has not finished.
 
     `decisions` rows: time, source job, executors of the source, frontier size, job, stage, limit, used,
     delay and class where they were chosen.
     `tasks` rows, in order of launch: job, stage, executor, start, finish, wave (what the executor ran before:
-    0 fresh, 1 first, 2 rest). Unfinished jobs and stages have NaN.
+    0 fresh, 1 first, 2 rest).
     """
 
+    decisions: list
+    tasks: list
     completion_ms: list
     completion_order: list
-    makespan_ms: float
-    avg_jct_ms: float
+    stage_finish_ms: list  # per job
     num_events: dict
-    node_finish_ms: list
-    busy_ms: float
-    total_reward: float
+    slot_ends: int
     now_ms: float
     truncated: bool
-    decisions: list = field(repr=False)
-    tasks: list = field(repr=False)
-
-    @property
-    def num_decisions(self):
-        return len(self.decisions)
+    busy_ms: float
+    lives: list  # registrations of Spark executors that have ended: number, begin, end, whether it was lost
+    losses: dict  # by `LOSSES`
+    error: str = ""  # why it ended early

@@ -22,24 +22,22 @@ class Unit:
 
 
 class OracleUnits(OracleSimulator):
-    """Args: those of `OracleSimulator`; `cluster`: the settings; `seed`: of the run."""
+    """One episode of such a cluster."""
 
-    def __init__(self, workload, executors, cluster, seed, **rules):
-        super().__init__(workload, executors, **rules)
-        self.cluster = cluster
+    def __init__(self, workload, settings, seed=0):
+        super().__init__(workload, settings, seed)
         self.chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 1)))
-        size = cluster.executor_cores
-        self.units = [Unit(i, self.executors[i * size : (i + 1) * size]) for i in range(executors // size)]
+        size = settings.executor_cores
+        self.units = [Unit(i, self.executors[i * size : (i + 1) * size]) for i in range(settings.most_executors)]
         self.unit_of = {executor: unit for unit in self.units for executor in unit.executors}
-        fails = cluster.loss_rate > 0 or len(cluster.loss_times_ms) > 0
-        self.keeps_outputs = not cluster.shuffle_service and (cluster.dynamic or fails)
+        fails = settings.loss_rate > 0 or len(settings.loss_times_ms) > 0
+        self.keeps_outputs = not settings.shuffle_service and (settings.dynamic or fails)
         self.outputs = {stage: [] for job in self.all_jobs for stage in job.stages}  # units, in any order
         self.missing = {stage: 0 for job in self.all_jobs for stage in job.stages}
         self.running = {}  # executor -> row of its task
-        self.to_come = sorted(cluster.loss_times_ms)
-        self.target = cluster.first_executors
+        self.to_come = sorted(settings.loss_times_ms)
+        self.target = settings.first_executors
         self.step, self.add_ms, self.begun = 1, math.inf, False
-        self.lives, self.losses = [], {"executors": 0, "tasks": 0, "outputs": 0, "copies": 0}
         self.lost_rows = set()
         self.twin = {}  # executor -> that of the other copy of its task; itself while the copy waits
         self.ended_ms = {stage: [] for job in self.all_jobs for stage in job.stages}
@@ -56,7 +54,7 @@ class OracleUnits(OracleSimulator):
     def register(self, unit):
         unit.registered, unit.due_ms = True, None
         unit.since_ms = unit.free_ms = self.now_ms
-        rate = self.cluster.loss_rate / 3.6e6
+        rate = self.settings.loss_rate / 3.6e6
         unit.loss_ms = self.now_ms - math.log(1.0 - uniform(self.chance)) / rate if rate > 0 else math.inf
         for executor in unit.executors:
             self.null_pool.executors[executor] = None
@@ -64,7 +62,7 @@ class OracleUnits(OracleSimulator):
 
     def request(self, delay_ms):
         unit = next(unit for unit in self.units if not unit.registered and unit.due_ms is None)
-        unit.due_ms = self.now_ms + delay_ms + self.cluster.executor_startup_ms
+        unit.due_ms = self.now_ms + delay_ms + self.settings.executor_startup_ms
 
     def leave(self, unit, lost):
         unit.registered = False
@@ -85,25 +83,25 @@ class OracleUnits(OracleSimulator):
 
     def timers(self):
         """End of the idle time of every unit without a task."""
-        if not self.cluster.dynamic:
+        if not self.settings.dynamic:
             return {}
         idle = [unit for unit in self.present() if all(map(self.idles, unit.executors)) and not self.is_needed(unit)]
-        return {unit: unit.free_ms + self.cluster.idle_timeout_ms for unit in idle}
+        return {unit: unit.free_ms + self.settings.idle_timeout_ms for unit in idle}
 
     def settle(self):
-        cluster = self.cluster
-        if not cluster.dynamic:
+        settings = self.settings
+        if not settings.dynamic:
             return
         waiting = sum(stage.num_tasks - stage.next_task for job in self.jobs for stage in job.runnable)
-        need = math.ceil((waiting + len(self.running)) / cluster.executor_cores)
+        need = math.ceil((waiting + len(self.running)) / settings.executor_cores)
         if not waiting:
             self.step, self.add_ms = 1, math.inf
         elif self.add_ms == math.inf:
-            self.add_ms = self.now_ms + cluster.backlog_timeout_ms
+            self.add_ms = self.now_ms + settings.backlog_timeout_ms
         over = [unit for unit, end_ms in self.timers().items() if end_ms <= self.now_ms]
         self.begun = self.begun or bool(need or over)
         if self.begun and need < self.target:
-            self.target, self.step = max(need, cluster.min_executors), 1
+            self.target, self.step = max(need, settings.min_executors), 1
         elif self.begun and self.add_ms <= self.now_ms:
             self.grow(need)
         for unit in sorted(over, key=lambda unit: (unit.free_ms, unit.index)):
@@ -119,15 +117,15 @@ class OracleUnits(OracleSimulator):
 
     def grow(self, need):
         wanted = max(self.target, len(self.present())) + self.step
-        wanted = max(min(wanted, need, len(self.units)), self.cluster.min_executors)
+        wanted = max(min(wanted, need, len(self.units)), self.settings.min_executors)
         grown = wanted - self.target
         if grown <= 0:
             self.step = 1
             return
         self.target = wanted
         self.step = 2 * self.step if grown == self.step else 1
-        sustained_ms = self.cluster.sustained_timeout_ms
-        self.add_ms = self.now_ms + (self.cluster.backlog_timeout_ms if sustained_ms is None else sustained_ms)
+        sustained_ms = self.settings.sustained_timeout_ms
+        self.add_ms = self.now_ms + (self.settings.backlog_timeout_ms if sustained_ms is None else sustained_ms)
 
     # ---- events
 
@@ -190,8 +188,8 @@ class OracleUnits(OracleSimulator):
             self.losses["copies"] += 1
 
     def stretched(self, duration_ms):
-        if self.cluster.straggler_share > 0 and uniform(self.chance) < self.cluster.straggler_share:
-            return duration_ms * (1.0 - uniform(self.chance)) ** (-1.0 / self.cluster.straggler_shape)
+        if self.settings.straggler_share > 0 and uniform(self.chance) < self.settings.straggler_share:
+            return duration_ms * (1.0 - uniform(self.chance)) ** (-1.0 / self.settings.straggler_shape)
         return duration_ms
 
     # ---- copies of tasks that take long
@@ -204,22 +202,22 @@ class OracleUnits(OracleSimulator):
         return [each for each in self.executors if self.twin.get(each) is each and each.stage is stage]
 
     def copy_due_ms(self, executor):
-        stage, cluster = executor.stage, self.cluster
-        enough = max(math.floor(cluster.speculation_quantile * stage.num_tasks), 1)
+        stage, settings = executor.stage, self.settings
+        enough = max(math.floor(settings.speculation_quantile * stage.num_tasks), 1)
         if executor in self.twin or stage.num_tasks == 1 or stage.finished_tasks < enough:
             return math.inf
         if any(self.missing[parent] for parent in stage.parents):
             return math.inf
         ended_ms = sorted(self.ended_ms[stage])
         median_ms = ended_ms[len(ended_ms) // 2]
-        long_ms = max(cluster.speculation_multiplier * median_ms, cluster.speculation_min_runtime_ms)
+        long_ms = max(settings.speculation_multiplier * median_ms, settings.speculation_min_runtime_ms)
         return self.start_ms(executor) + long_ms
 
     def next_check_ms(self):
-        due_ms = min(map(self.copy_due_ms, self.running), default=math.inf) if self.cluster.speculation else math.inf
+        due_ms = min(map(self.copy_due_ms, self.running), default=math.inf) if self.settings.speculation else math.inf
         if due_ms == math.inf:
             return math.inf
-        due_ms, step_ms = max(due_ms, self.now_ms), self.cluster.speculation_interval_ms
+        due_ms, step_ms = max(due_ms, self.now_ms), self.settings.speculation_interval_ms
         time_ms = step_ms * (math.floor(due_ms / step_ms) + 1)
         return time_ms if time_ms > due_ms else time_ms + step_ms
 
@@ -251,7 +249,7 @@ class OracleUnits(OracleSimulator):
             if stage in stage.job.runnable:
                 self.launch(twin, stage)
             elif self.promised(stage, twin.kind):
-                self.fulfil_with([twin])
+                self.fulfil([twin])
             else:
                 self.backup(twin)
 
@@ -280,7 +278,7 @@ class OracleUnits(OracleSimulator):
                 self.compute_again(again[0])
         self.call_all()
         if self.requested() < self.target:
-            self.request(self.cluster.replacement_delay_ms)
+            self.request(self.settings.replacement_delay_ms)
 
     def lose_executor(self, executor):
         if executor in self.destination:
@@ -321,7 +319,7 @@ class OracleUnits(OracleSimulator):
         count, self.missing[stage] = self.missing[stage], 0
         self.losses["outputs"] += count
         stage.finished_tasks -= count
-        stage.finish_ms = math.nan
+        stage.finish_ms = None
         for child in stage.children:
             stage.job.runnable.pop(child, None)
         self.launch_again(stage, count)

@@ -18,6 +18,8 @@ from decima.workload.tpch.profiles import tpch_profile
 from decima.workload.tpch.raw import read_raw_profile
 
 REFERENCE_VARIABLE = "DECIMA_REFERENCE_DIR"
+# Policies of reference runs that are schedulers here.
+HEURISTICS = {"dynamic_partition": "released_fair", "spark_fifo": "released_fifo"}
 
 
 def reference_dir():

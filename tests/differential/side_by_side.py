@@ -1,72 +1,29 @@
 """Runs the compiled core and the oracle on the same decisions and the same random numbers, and compares everything."""
 
 import math
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import fields
 
 import numpy as np
 
 from decima.core.errors import DeadlockError, InvalidDecisionError
+from decima.systems.spark import loop
 from decima.systems.spark.decision import parts_of
 from decima.systems.spark.log import EpisodeLog
-from decima.systems.spark.loop import spawn_generators
-from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
-from decima.systems.spark.tables import WorkloadTables
 from tests.differential.oracle import OracleDeadlockError, OracleDecisionError, OracleSimulator
 from tests.differential.oracle_policies import Replay
+from tests.differential.oracle_state import LOSSES, Outcome
 from tests.differential.oracle_units import OracleUnits
-
-LOSSES = ("executors", "tasks", "outputs", "copies")
-
-
-@dataclass
-class Outcome:
-    """What is compared. Lists of plain numbers, None for NaN; `tasks` and `decisions` as the oracle writes them."""
-
-    decisions: list
-    tasks: list
-    completion_ms: list
-    completion_order: list
-    stage_finish_ms: list
-    num_events: dict
-    slot_ends: int
-    now_ms: float
-    truncated: bool
-    busy_ms: float
-    error: str
-    lives: list  # registrations of Spark executors that have ended
-    losses: dict
 
 
 def oracle_for(workload, settings, seed=0):
     """The oracle under the same settings, drawing the same random numbers as the core does from `seed`."""
-    make = partial(OracleUnits, cluster=settings, seed=seed) if settings.elastic else OracleSimulator
-    return make(
-        workload,
-        settings.executors,
-        moving_delay_ms=settings.moving_delay_ms,
-        warmup_delay_ms=settings.warmup_delay_ms,
-        key_rule=settings.level_rule,
-        durations=settings.durations,
-        rng=spawn_generators(seed)[0],
-        job_limit=settings.job_limit,
-        reoffer=settings.reoffer,
-        commit_ahead=settings.commit_ahead,
-        keep_warm=settings.keep_warm,
-        runnable_only=settings.runnable_only,
-        first_wave=settings.first_wave,
-        startup=settings.startup,
-        inflation=settings.inflation,
-        time_limit_ms=settings.time_limit_ms if settings.time_limit_applies else math.inf,
-        job_bound=settings.job_bound,
-        classes=settings.classes,
-    )
+    return (OracleUnits if settings.elastic else OracleSimulator)(workload, settings, seed)
 
 
 def new_state(workload, settings):
     """A state with both logs on."""
-    return ClusterState(WorkloadTables(workload, settings), settings, log_tasks=True, log_decisions=True)
+    return loop.new_state(workload, settings, log_tasks=True, log_decisions=True)
 
 
 def core_run(workload, settings, scheduler, seed=0):
@@ -75,16 +32,11 @@ def core_run(workload, settings, scheduler, seed=0):
     return core_outcome(state, lambda: run_state(state, scheduler, seed))
 
 
-def core_run_driven(workload, settings, choose, seed=0):
-    """Outcome of the compiled core; `choose(state)` returns (stage id or -1, limit, ...) at every decision."""
-    state = new_state(workload, settings)
-
-    def run():
-        state.start(*spawn_generators(seed))
-        while state.advance():
-            state.decide(*choose(state))
-
-    return core_outcome(state, run)
+def drive(state, choose, seed=0):
+    """Run a state to the end; `choose(state)` returns (stage id or -1, limit, ...) at every decision."""
+    state.start(*loop.spawn_generators(seed))
+    while state.advance():
+        state.decide(*choose(state))
 
 
 def core_outcome(state, run):
@@ -103,23 +55,21 @@ def core_outcome(state, run):
         refused = [shortened([None, None, None, None, job, index, limit, None, delay_ms, kind])]
     log = EpisodeLog.of_state(state)
     columns = (log.job, log.stage, log.executor, log.start_ms, log.finish_ms, log.wave)
-    ends = state.job_first_stage[1:-1]
+    losses = (state.lost_units, state.lost_tasks, state.lost_outputs, state.num_copies)
     return Outcome(
         decisions=[shortened(row) for row in log.decision_lists()] + refused,
         tasks=list(zip(*(column.tolist() for column in columns), strict=True)),
         completion_ms=_numbers(state.job_finish_ms),
         completion_order=state.completion_order[: state.num_done].tolist(),
-        stage_finish_ms=[_numbers(part) for part in np.split(state.stage_finish_ms, ends)],
+        stage_finish_ms=[_numbers(part) for part in np.split(state.stage_finish_ms, state.job_first_stage[1:-1])],
         num_events={"task": state.task_events, "job": state.job_events, "executor": state.executor_events},
         slot_ends=state.slot_events,
         now_ms=state.now_ms,
         truncated=bool(state.truncated),
         busy_ms=state.busy_ms,
-        error=error,
         lives=[] if log.lives is None else [tuple(row) for row in log.lives.tolist() if row[2] == row[2]],
-        losses=dict(
-            zip(LOSSES, (state.lost_units, state.lost_tasks, state.lost_outputs, state.num_copies), strict=True)
-        ),
+        losses=dict(zip(LOSSES, losses, strict=True)),
+        error=error,
     )
 
 
@@ -141,23 +91,11 @@ def oracle_run(oracle, decisions, policy=None):
         error = "invalid"
     except StopIteration:
         error = "asks again"
-    result = oracle.result()
-    refused = [[None, None, None, None, *decisions[-1][4:7], None, *decisions[-1][8:]]] if error == "invalid" else []
-    return Outcome(
-        decisions=result.decisions + refused,
-        tasks=result.tasks,
-        completion_ms=_numbers(result.completion_ms),
-        completion_order=result.completion_order,
-        stage_finish_ms=[_numbers(part) for part in result.node_finish_ms],
-        num_events=result.num_events,
-        slot_ends=oracle.slot_ends,
-        now_ms=result.now_ms,
-        truncated=result.truncated,
-        busy_ms=oracle.busy_ms() if isinstance(oracle, OracleUnits) else result.busy_ms,
-        error=error,
-        lives=getattr(oracle, "lives", []),
-        losses=getattr(oracle, "losses", dict.fromkeys(LOSSES, 0)),
-    )
+    outcome = oracle.outcome()
+    outcome.error = error
+    if error == "invalid":
+        outcome.decisions.append([None, None, None, None, *decisions[-1][4:7], None, *decisions[-1][8:]])
+    return outcome
 
 
 def _numbers(values):
@@ -171,14 +109,28 @@ def assert_same(core, oracle):
         for step, (got, expected) in enumerate(rows):
             assert got == expected, f"{name[:-1]} {step}"
         assert len(getattr(core, name)) == len(getattr(oracle, name)), name
-    for name in Outcome.__dataclass_fields__:
-        if name != "busy_ms":
-            assert getattr(core, name) == getattr(oracle, name), name
+    for field in fields(Outcome):
+        if field.name != "busy_ms":
+            assert getattr(core, field.name) == getattr(oracle, field.name), field.name
     assert math.isclose(core.busy_ms, oracle.busy_ms, rel_tol=1e-12)
+
+
+def check_replayed(core, workload, settings, seed=0):
+    """Replay the decisions of a run of the core in the oracle and compare; returns the outcome of the core."""
+    try:
+        assert_same(core, oracle_run(oracle_for(workload, settings, seed), core.decisions))
+    except AssertionError as error:
+        error.add_note(f"seed {seed}, {settings}")
+        raise
+    return core
 
 
 def check_same(workload, settings, scheduler, seed=0):
     """Run a scheduler in the core, replay its decisions in the oracle, compare; returns the outcome of the core."""
-    core = core_run(workload, settings, scheduler, seed)
-    assert_same(core, oracle_run(oracle_for(workload, settings, seed), core.decisions))
-    return core
+    return check_replayed(core_run(workload, settings, scheduler, seed), workload, settings, seed)
+
+
+def check_same_driven(workload, settings, choose, seed=0):
+    """As `check_same`, with decisions of `choose(state)`."""
+    state = new_state(workload, settings)
+    return check_replayed(core_outcome(state, lambda: drive(state, choose, seed)), workload, settings, seed)

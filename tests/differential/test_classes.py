@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,18 +12,10 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Workload
-from tests.differential.side_by_side import (
-    assert_same,
-    check_same,
-    core_run,
-    core_run_driven,
-    new_state,
-    oracle_for,
-    oracle_run,
-)
+from tests.differential.side_by_side import assert_same, check_same, check_same_driven, core_run, new_state
 from tests.drivers import IN_CORE, ClassChooser, Delaying, Through, Watching, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
-from tests.state_checks import check_classes, check_commitments, check_counters, check_places
+from tests.state_checks import check_classes, check_commitments, check_counters, check_nobody_idles, check_places
 
 pytestmark = pytest.mark.differential
 
@@ -81,12 +72,7 @@ def test_raw_decisions(block):
         workload = asking(random_workload(rng), rng)
         cluster = in_classes(random_settings(rng), rng)
         choose = careless_choice(seed, 0.005, delayed=0.1, classes=len(SIZES))
-        core = core_run_driven(workload, cluster, choose, seed)
-        try:
-            assert_same(core, oracle_run(oracle_for(workload, cluster, seed), core.decisions))
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}, {cluster}") from error
-        ends[core.error or "done"] += 1
+        ends[check_same_driven(workload, cluster, choose, seed).error or "done"] += 1
     assert {"done", "invalid"} <= set(ends), ends
 
 
@@ -121,27 +107,12 @@ def test_tasks_fit_and_executors_of_each_class_are_conserved(workload, cluster, 
 @FEW
 @given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), SEEDS)
 def test_no_executor_idles_while_an_open_stage_fits_it(workload, cluster, seed):
-    """Seen from the log, of rules that idle nobody, with nobody under way or promised elsewhere."""
     rng = np.random.default_rng(seed)
     workload, cluster = asking(workload, rng), in_classes(cluster, rng)
-    kind_of = np.repeat(np.arange(len(SIZES)), [each.executors for each in cluster.classes])
     for scheduler in ("random", "fair", "capped_srw"):
         state = new_state(workload, cluster)
         run_state(state, make_scheduler(scheduler), seed)
-        tasks = slice(0, state.num_tasks_logged)
-        stage, kind = state.task_stage[tasks], kind_of[state.task_executor[tasks]]
-        start_ms, finish_ms = state.task_start_ms[tasks], state.task_finish_ms[tasks]
-        ready_ms = np.empty(state.num_stages)
-        for each in range(state.num_stages):
-            job, row = state.stage_job[each], state.stage_row[each]
-            parents = state.job_first_stage[job] + state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
-            ready_ms[each] = max([state.job_arrival_ms[job], *state.stage_finish_ms[parents]])
-        fits = state.group_fits[state.stage_group[stage]]
-        for now_ms, after_ms in pairwise(np.unique(np.concatenate([start_ms, finish_ms, workload.arrival_ms]))):
-            waiting = fits[(start_ms >= after_ms) & (ready_ms[stage] <= now_ms)]
-            busy = np.bincount(kind[(start_ms <= now_ms) & (finish_ms >= after_ms)], minlength=len(SIZES))
-            for each, (number, size) in enumerate(zip(busy, cluster.classes, strict=True)):
-                assert number == size.executors or not (waiting >> each & 1).any(), (now_ms, each)
+        check_nobody_idles(state)
 
 
 @pytest.mark.parametrize("name", sorted(set(IN_CORE) - {"released_fair", "released_fifo"}))

@@ -1,6 +1,6 @@
 """`decima simulate` repeats the reference runs of the released simulator: every field, bit for bit.
 
-The same files, with the heuristics of the released simulator, are in `test_core_reference.py`.
+The same files, with the heuristics of the released simulator, are in `test_reference.py`.
 """
 
 import json
@@ -13,12 +13,11 @@ from typer.testing import CliRunner
 
 from decima.app import app
 from decima.core.config import MIRROR_VARIABLE
-from tests.differential.reference_files import REFERENCE_VARIABLE, read_reference, reference_params
+from tests.differential.reference_files import HEURISTICS, REFERENCE_VARIABLE, read_reference, reference_params
 from tests.services import COMMAND, unannounced
 
 pytestmark = pytest.mark.differential
 
-OWN_HEURISTIC = {"dynamic_partition": "released_fair", "spark_fifo": "released_fifo"}
 FIELDS = (
     "completion_ms",
     "completion_order",
@@ -35,7 +34,7 @@ def arguments(reference, folder, replay):
     """The command line of a reference run; replay with rows of three, as a user would write them."""
     jobs, decisions, out = folder / "jobs.json", folder / "decisions.json", folder / "result.json"
     jobs.write_text(json.dumps(reference["jobs"]))
-    chosen = ["--scheduler", OWN_HEURISTIC.get(reference["policy"], "released_fair")]
+    chosen = ["--scheduler", HEURISTICS.get(reference["policy"], "released_fair")]
     if replay:
         decisions.write_text(json.dumps([row[4:7] for row in reference["decisions"]]))
         chosen = ["--scheduler", f"replay:{decisions}"]
@@ -96,7 +95,7 @@ def test_in_a_process_of_its_own(path, tpch_data, tmp_path):
     check(out, reference)
 
 
-@pytest.mark.parametrize("name", ["test_cli_reference", "test_core_reference", "test_oracle_reference"])
+@pytest.mark.parametrize("name", ["test_cli_reference", "test_reference"])
 def test_where_there_are_no_reference_runs_the_files_are_read_all_the_same(name, monkeypatch):
     for variable in (MIRROR_VARIABLE, REFERENCE_VARIABLE):
         monkeypatch.delenv(variable, raising=False)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from decima.systems.spark.settings import Settings
 from decima.workload.profile import Stage
 from tests.differential.oracle_durations import FIRST, FRESH, REST, DurationModel
 
@@ -37,7 +38,7 @@ PROFILE = Stage(
     ],
 )
 def test_mean_durations(rule, executors, wave, expected_ms):
-    model = DurationModel(rule, "mean", 1000.0, None)
+    model = DurationModel(Settings(level_rule=rule, durations="mean"))
     assert model.duration_ms(PROFILE, wave, executors) == pytest.approx(expected_ms, rel=1e-15)
 
 
@@ -55,7 +56,7 @@ def test_mixed_level_takes_a_uniform_then_an_index():
         ("inverted", above, last_of_three, 10.0),
         ("inverted", int(0.61 * 2**64), last_of_two, 4.0),
     ]:
-        model = DurationModel(rule, "sampled", 1000.0, raws(first, second))
+        model = DurationModel(Settings(level_rule=rule), raws(first, second))
         assert model.duration_ms(PROFILE, REST, 7) == expected_ms, rule
 
 
@@ -63,6 +64,6 @@ def test_single_level_takes_an_index_only_even_of_one_entry():
     # both data points around 30 are missing, so there is one candidate
     for rule, executors, expected_ms in [("interpolate", 2, 1.0), ("left", 7, 2.0), ("inverted", 30, 6.0)]:
         rng = raws(0)
-        assert DurationModel(rule, "sampled", 1000.0, rng).duration_ms(PROFILE, REST, executors) == expected_ms
+        assert DurationModel(Settings(level_rule=rule), rng).duration_ms(PROFILE, REST, executors) == expected_ms
         with pytest.raises(StopIteration):
             rng.bit_generator.random_raw()

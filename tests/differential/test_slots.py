@@ -1,7 +1,6 @@
 """Deliberate idle slots: the compiled core against the plain-Python loop with the same delays, and what must hold."""
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,18 +11,10 @@ from decima.systems.spark.log import EpisodeLog
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
-from tests.differential.side_by_side import (
-    assert_same,
-    check_same,
-    core_run,
-    core_run_driven,
-    new_state,
-    oracle_for,
-    oracle_run,
-)
-from tests.drivers import Delaying, Greedy, careless_choice
+from tests.differential.side_by_side import assert_same, check_same, check_same_driven, core_run, new_state
+from tests.drivers import Delaying, Greedy, Watching, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
-from tests.state_checks import check_commitments, check_counters, check_places
+from tests.state_checks import check_commitments, check_counters, check_nobody_idles
 
 pytestmark = pytest.mark.differential
 
@@ -49,11 +40,7 @@ def test_raw_decisions_with_delays(block):
     for seed in range(7000 + 60 * block, 7060 + 60 * block):
         rng = np.random.default_rng(seed)
         workload, cluster = random_workload(rng), slot_cluster(rng)
-        core = core_run_driven(workload, cluster, careless_choice(seed, 0.005, delayed=0.3), seed)
-        try:
-            assert_same(core, oracle_run(oracle_for(workload, cluster, seed), core.decisions))
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}, {cluster}") from error
+        core = check_same_driven(workload, cluster, careless_choice(seed, 0.005, delayed=0.3), seed)
         ends[core.error or "done"] += 1
         slots += core.slot_ends
     assert set(ends) == {"done", "deadlock", "invalid"}, ends
@@ -80,18 +67,13 @@ def test_jobs_bound_to_their_executors(workload, cluster, seed):
 @given(workloads(), clusters(switches=SWITCHES), st.integers(0, 2**32 - 1))
 def test_counts_places_and_slots(workload, cluster, seed):
     """Executors are conserved, no task runs inside the slot of its stage, a stage has one slot."""
-    state = new_state(workload, cluster)
-    scheduler = Delaying("random", 0.6, seed)
-    decide = scheduler.decide
 
-    def looking(observation):
-        check_places(observation.state)
+    def look(observation):
         check_commitments(observation.state)
         check_counters(observation.state)
-        return decide(observation)
 
-    scheduler.decide = looking
-    run_state(state, scheduler, seed % 100)
+    state = new_state(workload, cluster)
+    run_state(state, Watching(Delaying("random", 0.6, seed), look), seed % 100)
     assert state.num_timers == state.num_frontier == state.num_runnable_open == state.heap_size == 0
     log = EpisodeLog.of_state(state)
     slots = log.delays()
@@ -105,29 +87,8 @@ def test_counts_places_and_slots(workload, cluster, seed):
 @given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True))
 def test_no_executor_idles_beside_a_stage_that_could_start_unless_it_is_withheld(workload, cluster):
     state = new_state(workload, cluster)
-    scheduler = Delaying(Greedy(), 0.6)
-    run_state(state, scheduler, 0)
-    log = EpisodeLog.of_state(state)
-    rows = [row for row in log.decision_lists() if any(row[8:])]
-    begun = {(row[4], row[5]): row[0] for row in rows}
-    slots = {(row[4], row[5]): row[0] + row[8] for row in rows}
-    ready = {}
-    for number, job in enumerate(workload.jobs):
-        for index, stage in enumerate(job.profile.stages):
-            ends = [log.finish_ms[(log.job == number) & (log.stage == p)].max() for p in stage.parents]
-            ready[number, index] = max([job.arrival_ms, *ends])
-    instants = np.unique(np.concatenate([log.start_ms, log.finish_ms, workload.arrival_ms, list(slots.values())]))
-    places = list(zip(log.job.tolist(), log.stage.tolist(), strict=True))
-    for now_ms, after_ms in pairwise(instants):
-        startable = np.array(
-            [
-                ready[place] <= now_ms and not begun.get(place, np.inf) <= now_ms < slots.get(place, 0.0)
-                for place in places
-            ]
-        )
-        waiting = startable & (log.start_ms >= after_ms)
-        busy = ((log.start_ms <= now_ms) & (log.finish_ms >= after_ms)).sum()
-        assert busy == cluster.executors or not waiting.any(), now_ms
+    run_state(state, Delaying(Greedy(), 0.6), 0)
+    check_nobody_idles(state)
 
 
 @FEW

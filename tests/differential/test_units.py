@@ -12,23 +12,14 @@ from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.result import EXECUTOR_HOURS
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.workload.jobs import Job, Workload
-from decima.workload.profile import JobProfile, Stage
+from decima.workload.profile import Stage
 from tests import state_checks
 from tests.differential.side_by_side import check_same, core_run
 from tests.knobs import ELASTIC_RUNS, FIRST_SEED
 from tests.random_clusters import random_settings, random_units, random_workload
+from tests.toy_jobs import job, one_stage, stage, workload
 
 HAND = {"mode": "hand", "startup": False, "moving_delay_ms": 0.0, "warmup_delay_ms": 0.0, "executor_startup_ms": 500.0}
-
-
-def job(*stages, arrival_ms=0.0):
-    """Stages are (tasks, duration in ms, parents)."""
-    made = [
-        Stage(f"s{index}", tasks, parents, (1,), *[(np.array([float(ms)]),)] * 3)
-        for index, (tasks, ms, parents) in enumerate(stages)
-    ]
-    return Job(JobProfile("hand", tuple(made), "test"), arrival_ms, arrival_ms == 0.0)
 
 
 def hand(jobs, executors, seed=0, **settings):
@@ -37,7 +28,7 @@ def hand(jobs, executors, seed=0, **settings):
     if not settings.keys() & {"dynamic", "loss_rate", "loss_times_ms"}:
         del values["executor_startup_ms"]
     cluster = Settings(executors=executors, **values)
-    outcome = check_same(Workload(tuple(jobs), "hand"), cluster, make_scheduler("fifo"), seed)
+    outcome = check_same(workload(*jobs), cluster, make_scheduler("fifo"), seed)
     return [task[3] for task in outcome.tasks], outcome
 
 
@@ -46,36 +37,36 @@ def hand(jobs, executors, seed=0, **settings):
 
 def test_requests_double_while_tasks_wait():
     # Requests at 1, 2, 3 and 4 s for 1, 2, 4 and 8 executors; 20 tasks that take 100 s each.
-    starts, _ = hand([job((20, 100_000, ()))], 15, dynamic=True)
+    starts, _ = hand([one_stage(20, 100.0)], 15, dynamic=True)
     assert starts[:15] == [1500.0] + [2500.0] * 2 + [3500.0] * 4 + [4500.0] * 8
 
 
 def test_the_sustained_timeout_is_one_of_its_own():
-    starts, _ = hand([job((9, 100_000, ()))], 15, dynamic=True, sustained_timeout_ms=200.0)
+    starts, _ = hand([one_stage(9, 100.0)], 15, dynamic=True, sustained_timeout_ms=200.0)
     assert starts[:9] == [1500.0] + [1700.0] * 2 + [1900.0] * 4 + [2100.0] * 2
 
 
 def test_no_more_than_the_need_and_then_one_by_one_again():
     # The need is 2: the second step takes 1 of the 2 it may take. A second job waits 1 s, and begins with 1 again.
-    jobs = [job((2, 9000, ())), job((3, 9000, ()), arrival_ms=5000.0)]
+    jobs = [one_stage(2, 9.0), one_stage(3, 9.0, at_s=5.0)]
     starts, _ = hand(jobs, 15, dynamic=True)
     assert starts == [1500.0, 2500.0, 6500.0, 7500.0, 7500.0]
 
 
 def test_cores_count_for_the_need():
-    starts, outcome = hand([job((6, 9000, ()))], 30, dynamic=True, executor_cores=3)
+    starts, outcome = hand([one_stage(6, 9.0)], 30, dynamic=True, executor_cores=3)
     assert starts == [1500.0] * 3 + [2500.0] * 3
     assert [int(unit) for unit, *_ in outcome.lives] == []
 
 
 def test_few_tasks_are_done_before_anything_is_requested():
-    starts, _ = hand([job((3, 300, ()))], 5, dynamic=True, initial_executors=1)
+    starts, _ = hand([one_stage(3, 0.3)], 5, dynamic=True, initial_executors=1)
     assert starts == [0.0, 300.0, 600.0]
 
 
 def test_idle_executors_are_removed_but_not_below_the_fewest():
     # Three at the beginning, one task of 1 s and a second job at 20 s: two go after 3 s without a task.
-    jobs = [job((1, 1000, ())), job((1, 1000, ()), arrival_ms=20_000.0)]
+    jobs = [one_stage(1, 1.0), one_stage(1, 1.0, at_s=20.0)]
     cluster = {"dynamic": True, "initial_executors": 3, "idle_timeout_ms": 3000.0}
     _, outcome = hand(jobs, 4, **cluster, min_executors=1)
     assert outcome.lives == [(1.0, 0.0, 3000.0, 0.0), (2.0, 0.0, 3000.0, 0.0)]
@@ -87,13 +78,13 @@ def test_idle_executors_are_removed_but_not_below_the_fewest():
 def test_the_first_executors_stay_until_a_stage_can_run_or_one_times_out():
     # Without a job there is nothing to need; the idle timeout of 5 s ends that, and all go.
     cluster = {"dynamic": True, "initial_executors": 4, "idle_timeout_ms": 5000.0}
-    _, outcome = hand([job((4, 100, ()), arrival_ms=9000.0)], 4, **cluster)
+    _, outcome = hand([one_stage(4, 0.1, at_s=9.0)], 4, **cluster)
     assert outcome.lives == [(unit, 0.0, 5000.0, 0.0) for unit in (0.0, 1.0, 2.0, 3.0)]
 
 
 def test_an_executor_with_outputs_stays_without_a_shuffle_service():
     # The second stage has one task: the other executors idle from 1 s on, and hold outputs.
-    jobs = [job((3, 1000, ()), (1, 9000, (0,)))]
+    jobs = [job(stage("a", 3, 1.0), stage("b", 1, 9.0, 0))]
     cluster = {"dynamic": True, "initial_executors": 3, "idle_timeout_ms": 2000.0}
     assert hand(jobs, 3, **cluster)[1].lives == []
     lives = hand(jobs, 3, **cluster, shuffle_service=True)[1].lives
@@ -102,13 +93,13 @@ def test_an_executor_with_outputs_stays_without_a_shuffle_service():
 
 def test_a_requested_executor_comes_though_nobody_needs_it_any_more():
     # Requested at 1 s; the task is done at 1.1 s; a second job at 5 s keeps the run alive.
-    jobs = [job((2, 1100, ())), job((1, 10, ()), arrival_ms=5000.0)]
+    jobs = [one_stage(2, 1.1), one_stage(1, 0.01, at_s=5.0)]
     _, outcome = hand(jobs, 3, dynamic=True, initial_executors=1, executor_startup_ms=3000.0, idle_timeout_ms=700.0)
     assert (1.0, 4000.0, 4700.0, 0.0) in outcome.lives
 
 
 def test_executor_hours():
-    jobs = Workload((job((1, 1000, ())), job((1, 1000, ()), arrival_ms=20_000.0)), "hand")
+    jobs = workload(one_stage(1, 1.0), one_stage(1, 1.0, at_s=20.0))
     values = HAND | {"dynamic": True, "min_executors": 1, "initial_executors": 3, "idle_timeout_ms": 3000.0}
     result = simulate(jobs, "fifo", cluster=Settings(executors=4, **values))
     assert result.executor_hours == pytest.approx((21.0 + 3.0 + 3.0) / 3600.0)
@@ -123,10 +114,10 @@ def test_executor_hours():
 def test_as_many_as_ever_is_a_fixed_cluster():
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        workload, cluster = random_workload(rng), random_settings(rng).replace(reoffer=True)
+        jobs, cluster = random_workload(rng), random_settings(rng).replace(reoffer=True)
         most = cluster.executors
         dynamic = cluster.replace(dynamic=True, min_executors=most, initial_executors=most)
-        fixed, same = (core_run(workload, each, make_scheduler("fair"), seed) for each in (cluster, dynamic))
+        fixed, same = (core_run(jobs, each, make_scheduler("fair"), seed) for each in (cluster, dynamic))
         assert (fixed.tasks, fixed.decisions, fixed.num_events) == (same.tasks, same.decisions, same.num_events)
 
 
@@ -135,7 +126,7 @@ def test_as_many_as_ever_is_a_fixed_cluster():
 
 def test_a_lost_task_runs_again_on_the_replacement():
     # One executor, lost at 2.5 s with its third task; another one after 1 s and the 0.5 s of its start.
-    starts, outcome = hand([job((4, 1000, ()))], 1, loss_times_ms=(2500.0,), replacement_delay_ms=1000.0)
+    starts, outcome = hand([one_stage(4, 1.0)], 1, loss_times_ms=(2500.0,), replacement_delay_ms=1000.0)
     assert starts == [0.0, 1000.0, 2000.0, 4000.0, 5000.0]
     assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 0, "copies": 0}
     assert outcome.lives == [(0.0, 0.0, 2500.0, 1.0)]
@@ -144,7 +135,7 @@ def test_a_lost_task_runs_again_on_the_replacement():
 
 def test_outputs_are_computed_again_unless_a_shuffle_service_has_them():
     # The first stage is done at 2 s, the second has run one of two tasks at 3 s.
-    jobs = [job((2, 1000, ()), (2, 1000, (0,)))]
+    jobs = [job(stage("a", 2, 1.0), stage("b", 2, 1.0, 0))]
     starts, outcome = hand(jobs, 1, loss_times_ms=(3500.0,))
     assert starts == [0.0, 1000.0, 2000.0, 3000.0, 4000.0, 5000.0, 6000.0]
     assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 2, "copies": 0}
@@ -156,27 +147,28 @@ def test_outputs_are_computed_again_unless_a_shuffle_service_has_them():
 def test_outputs_that_all_tasks_have_read_are_not_computed_again():
     # Both tasks of the second stage run when one executor is lost: the other task goes on.
     for seed in range(4):
-        starts, outcome = hand([job((2, 1000, ()), (2, 3000, (0,)))], 2, seed, loss_times_ms=(2000.0,))
+        starts, outcome = hand([job(stage("a", 2, 1.0), stage("b", 2, 3.0, 0))], 2, seed, loss_times_ms=(2000.0,))
         # the lost task has to read again
         assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 1, "copies": 0}
         assert starts == [0.0, 0.0, 1000.0, 1000.0, 2500.0, 3500.0]
 
 
 def test_an_output_of_an_output_is_computed_first():
-    starts, outcome = hand([job((1, 1000, ()), (1, 1000, (0,)), (1, 1000, (1,)))], 1, loss_times_ms=(2500.0,))
+    chain = job(stage("a", 1, 1.0), stage("b", 1, 1.0, 0), stage("c", 1, 1.0, 1))
+    starts, outcome = hand([chain], 1, loss_times_ms=(2500.0,))
     assert starts == [0.0, 1000.0, 2000.0, 3000.0, 4000.0, 5000.0]
     assert outcome.losses["outputs"] == 2
 
 
 def test_slots_of_a_spark_executor_fail_together():
-    _, outcome = hand([job((4, 1000, ()))], 4, executor_cores=2, loss_times_ms=(500.0,))
+    _, outcome = hand([one_stage(4, 1.0)], 4, executor_cores=2, loss_times_ms=(500.0,))
     assert outcome.losses == {"executors": 1, "tasks": 2, "outputs": 0, "copies": 0}
 
 
 def test_losses_come_at_their_rate():
-    workload = Workload((job((400, 1000, ())),), "hand")
+    jobs = workload(one_stage(400, 1.0))
     cluster = Settings(executors=4, **HAND, loss_rate=60.0)
-    lost = [simulate(workload, "fifo", seed=seed, cluster=cluster) for seed in range(30)]
+    lost = [simulate(jobs, "fifo", seed=seed, cluster=cluster) for seed in range(30)]
     rate = sum(run.losses["executors"] for run in lost) / sum(run.executor_hours for run in lost)
     assert rate == pytest.approx(60.0, rel=0.2)  # about 200 losses: a standard error of 7 %
 
@@ -184,7 +176,7 @@ def test_losses_come_at_their_rate():
 def test_stragglers_follow_paretos_law():
     values = {name: value for name, value in HAND.items() if name != "executor_startup_ms"}
     cluster = Settings(executors=4, **values, straggler_share=0.5, straggler_shape=2.0)
-    log = simulate(Workload((job((4000, 1000, ())),), "hand"), "fifo", cluster=cluster, log=True).log
+    log = simulate(workload(one_stage(4000, 1.0)), "fifo", cluster=cluster, log=True).log
     factor = (log.finish_ms - log.start_ms) / 1000.0
     assert (factor > 1.0 + 1e-9).mean() == pytest.approx(0.5, abs=0.04)
     assert (factor > 2.0).mean() == pytest.approx(0.5 / 4.0, abs=0.025)  # P(F > 2) = 2 ** -2
@@ -198,10 +190,10 @@ def test_stragglers_follow_paretos_law():
 def test_random_clusters_run_as_in_the_oracle(scheduler):
     for seed in range(FIRST_SEED, FIRST_SEED + ELASTIC_RUNS // 2):
         rng = np.random.default_rng(seed)
-        workload = random_workload(rng, max_tasks=9)
+        jobs = random_workload(rng, max_tasks=9)
         try:
             cluster = random_units(rng, random_settings(rng).replace(reoffer=True))
-            check_same(workload, cluster, make_scheduler(scheduler), seed)
+            check_same(jobs, cluster, make_scheduler(scheduler), seed)
         except Exception as error:
             error.add_note(f"seed {seed}: repeat with DECIMA_FIRST_SEED={seed} DECIMA_ELASTIC_RUNS=2")
             raise
@@ -210,8 +202,8 @@ def test_random_clusters_run_as_in_the_oracle(scheduler):
 def test_counts_and_places_hold_at_every_decision():
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        workload = random_workload(rng, max_tasks=9)
-        state = new_state(workload, random_units(rng, random_settings(rng).replace(reoffer=True)))
+        jobs = random_workload(rng, max_tasks=9)
+        state = new_state(jobs, random_units(rng, random_settings(rng).replace(reoffer=True)))
         state.start(*spawn_generators(seed))
         for _ in offers(state):
             state_checks.check_units(state)
@@ -222,9 +214,9 @@ def test_counts_and_places_hold_at_every_decision():
 
 def test_a_copy_of_a_run_goes_on_alike():
     rng = np.random.default_rng(5)
-    workload = random_workload(rng, max_jobs=5, max_tasks=9)
+    jobs = random_workload(rng, max_jobs=5, max_tasks=9)
     cluster = Settings(executors=6, executor_cores=2, dynamic=True, loss_rate=200.0, straggler_share=0.3)
-    state = new_state(workload, cluster, log_tasks=True)
+    state = new_state(jobs, cluster, log_tasks=True)
     state.start(*spawn_generators(1))
     for _ in islice(offers(state), 6):
         state.decide(int(state.frontier()[0]), 99)
@@ -244,9 +236,8 @@ SPECULATES = {"startup": True, "speculation": True}
 
 
 def one_slow(slow_ms, *last):
-    stages = [Stage(name, 1, parents, (1,), *[(np.array([1000.0]),)] * 3) for name, parents in (("s0", ()), *last)]
     waves = [(np.array([float(ms)]),) for ms in (slow_ms, 1000, 1000)]
-    return Job(JobProfile("slow", (stages[0], Stage("s1", 10, (0,), (1,), *waves), *stages[1:]), "test"), 0.0, True)
+    return job(stage("s0", 1, 1.0), Stage("s1", 10, (0,), (1,), *waves), *last)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +254,7 @@ def one_slow(slow_ms, *last):
     ],
 )
 def test_a_task_that_takes_long_has_a_copy(slow_ms, more, copy_ms, end_ms):
-    starts, outcome = hand([one_slow(slow_ms, ("s2", (1,)))], 2, **SPECULATES, **more)
+    starts, outcome = hand([one_slow(slow_ms, stage("s2", 1, 1.0, 1))], 2, **SPECULATES, **more)
     copies = [] if copy_ms is None else [copy_ms]
     assert starts == [0.0, 1000.0, *(1000.0 * task for task in range(1, 10)), *copies, end_ms]
     assert (outcome.completion_ms, outcome.losses["copies"]) == ([end_ms + 1000.0], len(copies))
@@ -273,14 +264,14 @@ def test_a_task_that_takes_long_has_a_copy(slow_ms, more, copy_ms, end_ms):
 
 def test_a_copy_that_waits_is_forgotten_when_its_task_ends():
     # The other executor is with a second job from 10 s on until 40 s; the copy waits from 10.1 s to 21 s.
-    jobs = [one_slow(20_000), job((1, 30_000, ()), arrival_ms=5000.0)]
+    jobs = [one_slow(20_000), one_stage(1, 30.0, at_s=5.0)]
     starts, outcome = hand(jobs, 2, **SPECULATES)
     assert starts[-1] == 10_000.0
     assert (outcome.completion_ms, outcome.losses["copies"]) == ([21_000.0, 40_000.0], 0)
 
 
 def test_the_only_task_of_a_stage_has_no_copy():
-    assert hand([job((1, 9000, ()))], 2, speculation=True, speculation_multiplier=0.0)[0] == [0.0]
+    assert hand([one_stage(1, 9.0)], 2, speculation=True, speculation_multiplier=0.0)[0] == [0.0]
 
 
 # ---- settings --------------------------------------------------------------------------------------------------------
@@ -317,6 +308,6 @@ def test_a_fixed_cluster_says_nothing_of_all_this():
 
 
 def test_what_knows_no_such_clusters_says_so():
-    workload, cluster = Workload((job((2, 100, ())), job((2, 100, ()))), "hand"), Settings(executors=2, dynamic=True)
+    jobs, cluster = workload(one_stage(2, 0.1), one_stage(2, 0.1)), Settings(executors=2, dynamic=True)
     with pytest.raises(ConfigError, match="scheduler lookahead is for clusters whose executors neither"):
-        simulate(workload, "lookahead:budget=64", cluster=cluster)
+        simulate(jobs, "lookahead:budget=64", cluster=cluster)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decima.core.errors import ConfigError
 from decima.evaluation.run import simulate
 from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.exhaustive import exhaustive_search
@@ -81,17 +82,6 @@ def test_short_work_at_a_late_time():
     assert 0.0 < bound.avg_jct_ms <= 1e-7 + 1e-9
 
 
-def test_bound_of_one_job_by_hand():
-    """Four tasks of 1 s on two executors that arrive after 2 s: 4 s, and no schedule is faster."""
-    stage = Stage("only", 4, (), (1,), ([],), ([],), (np.array([1000.0]),))
-    job = JobProfile("job", (stage,), "json")
-    cluster = Settings.paper(executors=2, durations="mean", warmup_delay_ms=0.0)
-    bound = lower_bound(Workload((Job(job),), "one"), cluster)
-    assert bound.path_ms == bound.avg_jct_ms == 4000.0
-    result = simulate(Workload((Job(job),), "one"), "fair", 2, durations="mean", warmup_delay_ms=0.0)
-    assert result.avg_jct_ms == 4000.0
-
-
 def test_bound_is_not_vacuous():
     batch = synthetic_batch(20, 0)
     cluster = Settings.paper(durations="mean")
@@ -103,7 +93,5 @@ def test_bound_is_not_vacuous():
 
 @pytest.mark.parametrize("limit_ms", [1.0, 1e9])
 def test_no_bound_for_runs_that_are_cut(limit_ms):
-    from decima.core.errors import ConfigError
-
     with pytest.raises(ConfigError, match="no time limit"):
         lower_bound(synthetic_batch(2), Settings.paper(time_limit_ms=limit_ms))

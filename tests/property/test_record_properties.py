@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from decima.core.errors import RecordError
 from decima.core.record import GIVEN, Record
 from decima.evaluation.pool import CandidatePool
+from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import RULE
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
-from decima.systems.spark.tables import WorkloadTables
 from decima.workload import synthetic_batch
 
 SETTINGS = Settings(executors=5)
@@ -25,7 +24,7 @@ JOBS = synthetic_batch(4, seed=1)
 
 def make_state():
     """A state with everything attached that may be."""
-    state = ClusterState(WorkloadTables(JOBS, SETTINGS), SETTINGS)
+    state = new_state(JOBS, SETTINGS)
     make_scheduler("fair").bind(state)
     architecture = Architecture()
     LearnedScheduler(architecture, architecture.initial_weights(0)).bind(state)

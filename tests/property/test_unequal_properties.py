@@ -1,6 +1,7 @@
 """Schedulers of unequal executors on random instances: valid, equal to plain Python, never below the bounds."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,28 +11,26 @@ from hypothesis import strategies as st
 from decima.connect.service.node_client import schedule_by_service
 from decima.systems.unequal import Cluster, Instance, Rules, list_schedulers, metrics, plan, validate
 from decima.systems.unequal.engine import FIXED, LEAST_LEFT, RESPONSE_RATIO, list_rule
-from decima.systems.unequal.settings import DECISIONS
+from decima.systems.unequal.settings import DECISIONS, SLOTS, TRANSFERS
 from tests.differential.unequal_oracle import PlainScheduler
 from tests.services import Direct, sessions_of
 from tests.unequal_instances import draw_instance, instances
 
 CHOICES = {"fixed": FIXED, "least_left": LEAST_LEFT, "response_ratio": RESPONSE_RATIO}
-rules = st.one_of(
-    st.builds(
-        Rules,
-        decision=st.sampled_from(["plan", "event"]),
-        slots=st.sampled_from(["append", "insertion"]),
-        duplicate=st.booleans(),
-        transfers=st.sampled_from(["finish", "decision"]),
-    ),
-    st.builds(
-        Rules,
-        decision=st.just("idle"),
-        slots=st.just("append"),
-        duplicate=st.booleans(),
-        transfers=st.sampled_from(["finish", "decision"]),
-    ),
+rules = st.sampled_from(
+    [
+        Rules(decision, slots, duplicate, transfers)
+        for decision, slots in product(DECISIONS, SLOTS)
+        if (decision, slots) != ("idle", "insertion")
+        for duplicate, transfers in product((False, True), TRANSFERS)
+    ]
 )
+
+
+def copies_of(schedule):
+    """Copies in the order of the decisions: (node, executor, start, finish)."""
+    columns = (schedule.node, schedule.executor, schedule.start_s, schedule.finish_s)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 @settings(max_examples=150, deadline=None)
@@ -41,8 +40,7 @@ def test_compiled_equals_plain_python_copy_for_copy(instance, rules, choice, see
     schedule = list_rule(instance, rules, priority, choice=CHOICES[choice]).schedule()
     twin = PlainScheduler(instance, rules, choice=choice)
     expected = twin.run(priority.tolist())
-    columns = (schedule.node, schedule.executor, schedule.start_s, schedule.finish_s)
-    assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+    assert copies_of(schedule) == expected
     validate(instance, schedule)
     for least, finish, copied in twin.steps:
         assert finish < least if copied else finish == least
@@ -59,8 +57,7 @@ def test_bias_and_forced_executors_equal_plain_python(instance, seed, slots):
     for options in ({"bias": bias}, {"forced": forced}):
         schedule = list_rule(instance, rules, priority, **options).schedule()
         expected = PlainScheduler(instance, rules, **options).run(priority.tolist())
-        columns = (schedule.node, schedule.executor, schedule.start_s, schedule.finish_s)
-        assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+        assert copies_of(schedule) == expected
 
 
 @settings(max_examples=15, deadline=None)
@@ -113,9 +110,7 @@ def test_given_times_that_come_of_speeds_change_nothing(seed, rules):
     given_times = Instance(instance.jobs, Cluster(costs=costs, rate=1.0))
     priority = np.random.default_rng(seed).random(len(instance))
     first, second = (list_rule(each, rules, priority).schedule() for each in (instance, given_times))
-    assert first.node.tolist() == second.node.tolist()
-    assert first.executor.tolist() == second.executor.tolist()
-    assert first.finish_s.tolist() == second.finish_s.tolist()
+    assert copies_of(first) == copies_of(second)
 
 
 SERVED = {f"{name}:decision={decision}" for name in ("heft", "sjf_deft", "lachesis") for decision in DECISIONS}
@@ -132,5 +127,4 @@ def test_a_service_makes_the_same_schedule_step_by_step(client, instance, most):
     for name in sorted(SERVED):
         there = schedule_by_service(instance, client, name, most=most)
         here = plan(instance, scheduler=name)
-        for column in ("node", "executor", "start_s", "finish_s"):
-            assert getattr(there, column).tolist() == getattr(here, column).tolist(), name
+        assert copies_of(there) == copies_of(here), name

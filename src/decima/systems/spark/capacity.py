@@ -320,6 +320,7 @@ def choose_point(
         return min(knees, key=lambda point: point[measure] * math.sqrt(point.executors))
     measure = measure if target is None else target.measure
     within = points if budget is None else points[points.cost <= budget]
+    within = within.sort_values([measure, "executors"], kind="stable")
     asked = " with ".join([*([str(target)] if target else []), *([f"a cost of {budget:g}"] if budget else [])])
     sizes = f"{points.executors.min()} to {points.executors.max()} executors"
     if not len(within):
@@ -329,10 +330,10 @@ def choose_point(
             f"{best.scheduler}, cost {best.cost:.4g}"
         )
     if target is None:
-        return within.sort_values([measure, "executors"], kind="stable").iloc[0]
+        return within.iloc[0]
     meeting = within[within[measure] < target.seconds]
     if not len(meeting):
-        best = within.sort_values([measure, "executors"], kind="stable").iloc[0]
+        best = within.iloc[0]
         why = "" if floors is None else f"; the critical path with the driver takes {floors[measure]:.4g} s"
         raise ConfigError(
             f"no cluster of {sizes} meets {asked}: the nearest is {count(best.executors, 'executor')} with "
@@ -351,7 +352,7 @@ def spark_options(executors: int, cores: int, utilization: float, dynamic: tuple
         dynamic: Fewest and most executors of the dynamic allocation that was simulated; None: up to that size.
     """
     least, most = dynamic or (max(1, math.ceil(executors * min(1.0, utilization))), executors)
-    dynamic = {
+    settings = {
         "spark.executor.cores": cores,
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -368,7 +369,7 @@ def spark_options(executors: int, cores: int, utilization: float, dynamic: tuple
         "# Dynamic allocation as it was simulated: settings (spark-defaults.conf)"
         if dynamic
         else "# Up to that size with dynamic allocation, which was not simulated: settings (spark-defaults.conf)",
-        *(f"{name} {value}" for name, value in dynamic.items()),
+        *(f"{name} {value}" for name, value in settings.items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -380,9 +381,8 @@ def run_recording(
     recording: Recording, scheduler: CompiledScheduler, slots: int, load: float = 1.0, seed: int = 0
 ) -> Result:
     """Run a recording once, with the log of its tasks."""
-    settings: Settings = cluster_settings(slots)
     workload = recording.at(slots, load)
-    state = new_state(workload, settings, log_tasks=True, log_decisions=True)
+    state = new_state(workload, cluster_settings(slots), log_tasks=True, log_decisions=True)
     run_state(state, AfterDriver(scheduler, recording.driver_ms), seed)
     return Result.of_state(state, workload, scheduler.name, seed)
 

@@ -24,7 +24,6 @@ from decima.systems.spark.fields import PRESENT
 if TYPE_CHECKING:
     import pandas
 
-    from decima.systems.spark.log import EpisodeLog
     from decima.systems.spark.state import ClusterState
     from decima.workload.jobs import Workload
 

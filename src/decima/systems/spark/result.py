@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ def progress_of(state: ClusterState) -> Progress:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result(ShownRun):
     """Outcome of one run; times in ms unless the name ends in ``_s``."""
 
@@ -59,7 +59,7 @@ class Result(ShownRun):
     seed: int  # seed of durations and scheduler
     completion_ms: np.ndarray  # float64 [jobs], NaN where a run was cut before
     completion_order: np.ndarray  # jobs in order of completion
-    stage_finish_ms: list[np.ndarray] = field(repr=False)  # one float64 array per job
+    stage_finish_ms: list[np.ndarray]  # one float64 array per job
     num_decisions: int  # decisions taken, idling included
     num_events: dict[str, int]  # counts of task completions, job arrivals and executor arrivals
     busy_ms: float  # sum of all task durations
@@ -67,7 +67,7 @@ class Result(ShownRun):
     truncated: bool  # the time limit ended the run
     executor_ms: float  # time that Spark executors were registered, summed
     losses: dict[str, int]  # units lost, tasks that ran on them, outputs computed again; copies of tasks launched
-    log: EpisodeLog | None = field(default=None, repr=False)  # every task and decision, if asked for
+    log: EpisodeLog | None = None  # every task and decision, if asked for
 
     @classmethod
     def of_state(cls, state: ClusterState, workload: Workload, scheduler: str, seed: int) -> Result:
@@ -110,8 +110,6 @@ class Result(ShownRun):
             f"mode {self.settings.mode}, {self.settings.durations} durations): {outcome}, "
             f"{count(sum(self.num_events.values()), 'event')}"
         )
-
-    __repr__ = ShownRun.__repr__
 
     @property
     def jct_ms(self) -> np.ndarray:

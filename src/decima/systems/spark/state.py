@@ -202,19 +202,12 @@ class ClusterState(Record):
             "max_lives_logged": len(self.life_rows) // 4,
         }
 
-    def _use(self, rng: np.random.Generator, policy_rng: np.random.Generator, *faults: np.random.Generator) -> None:
-        self._generators = (rng, policy_rng, *faults)  # their memory must outlive the run
-        if faults:
-            fault_rng, fault_next = generator_addresses(*faults)
-            self.put(fault_rng=fault_rng, fault_next=fault_next)
-        duration_rng, duration_next = generator_addresses(rng)
-        policy, policy_next = generator_addresses(policy_rng)
-        self.put(
-            duration_rng=duration_rng,
-            duration_next=duration_next,
-            policy_rng=policy,
-            policy_next=policy_next,
-        )
+    def _use(self, *generators: np.random.Generator) -> None:
+        """Take chance from generators of durations, of the scheduler and, where executors change, of faults."""
+        self._generators = generators  # their memory must outlive the run
+        for name, rng in zip(("duration", "policy", "fault"), generators, strict=False):
+            address, function = generator_addresses(rng)
+            self.put(**{f"{name}_rng": address, f"{name}_next": function})
 
     @property
     def drawn(self) -> bool:

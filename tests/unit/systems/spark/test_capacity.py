@@ -195,3 +195,5 @@ def test_options_of_spark():
     assert settings["spark.dynamicAllocation.minExecutors"] == "3"
     assert settings["spark.dynamicAllocation.maxExecutors"] == "8"
     assert settings["spark.executor.cores"] == "4"
+    assert "which was not simulated" in text
+    assert "Dynamic allocation as it was simulated" in capacity.spark_options(8, 4, 0.3, (2, 8))

@@ -88,11 +88,6 @@ def test_bad_classes(classes, message):
         Settings(classes=classes)
 
 
-def test_executors_that_are_not_those_of_the_classes():
-    with pytest.raises(ConfigError, match="executors is 7, and the classes have 4; leave executors out"):
-        Settings(executors=7, classes=SMALL)
-
-
 def test_a_request_that_no_class_fits():
     workload = Workload((Job(profile([(1, ())]), name="big", requests=[1.5]),), "big")
     message = "job 'big', stage 's0' asks for memory 1.5, 1 CPUs: it fits no class of executors"

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import decima
 from decima.core.errors import ConfigError
+from decima.workload import synthetic_poisson
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
 from tests.state_checks import check_commitments
@@ -163,6 +165,14 @@ def test_an_executor_that_waits_for_a_stage_of_its_job_is_reserved():
     # Given to c, which cannot run before 62 s, it is not offered when job 1 arrives at 20 s.
     assert steps.choose(0, 2, 2) == (62.0, 0, 2)
     assert steps.finish().completion_ms.tolist() == [72_000.0, 74_000.0]
+
+
+def test_executors_that_decided_to_wait_too_early_are_offered():
+    # At 7,100 s most executors follow a decision to wait for a stage whose own parent became runnable after it; kept
+    # reserved, they idled while 25 jobs piled up, and the average JCT was 192 s.
+    jobs = synthetic_poisson(200, 45, 100_000)
+    result = decima.simulate(jobs, "weighted_fair", seed=100_000, parameters={"alpha": -1.9, "sticky": 0})
+    assert result.avg_jct_s < 30.0
 
 
 def test_a_stage_can_be_chosen_again_when_nothing_else_is_left():

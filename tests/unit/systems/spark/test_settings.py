@@ -119,7 +119,7 @@ NO_EFFECT = "but has no effect in mode"
             "for ever; expected one class, or job_bound off",
         ),
         ({"executors": 50, "classes": ((1.0, 4), (2.0, 6))}, "executors is 50, and the classes have 10"),
-        ({"executors": 7, "classes": ((1.0, 4), (2.0, 6))}, "executors is 7, and the classes have 10"),
+        ({"executors": 7, "classes": ((1.0, 4), (2.0, 6))}, "is 7, and the classes have 10; leave executors out"),
     ],
 )
 def test_what_would_have_no_effect_is_refused(values, message):

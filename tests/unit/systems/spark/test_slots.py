@@ -87,11 +87,6 @@ def test_limits_of_jobs_that_keep_their_executors_never_fall():
                 steps.choose(0, 1, 1)
 
 
-def test_settings_that_are_wrong():
-    with pytest.raises(ConfigError, match="job_bound must be True or False, got 1"):
-        Settings(job_bound=1)
-
-
 # ---- delays that are refused ----------------------------------------------------------------------------------------
 
 

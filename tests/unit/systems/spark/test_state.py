@@ -4,21 +4,15 @@ import pytest
 from decima.core.errors import DeadlockError, InvalidDecisionError
 from decima.systems.spark.decision import DECISION_COLUMNS
 from decima.systems.spark.fields import ARRAYS, CLUSTER, SCALARS
+from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
-from decima.systems.spark.tables import WorkloadTables
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload
 
 TWO = workload(job(stage("a", 2, 10.0), stage("b", 1, 1.0, 0)), one_stage(3, 10.0))
-
-
-def new_state(jobs=TWO, **settings):
-    cluster = Settings(**({"executors": 4} | settings))
-    return ClusterState(WorkloadTables(jobs, cluster), cluster)
 
 
 # ---- fields ---------------------------------------------------------------------------------------------------------
@@ -33,7 +27,7 @@ def test_every_field_has_one_name_one_slot_and_a_meaning():
 
 
 def test_fields_are_numbers_and_views_of_the_running_state():
-    state = new_state()
+    state = new_state(TWO, Settings(executors=4))
     state.start(np.random.default_rng(0), np.random.default_rng(1))
     assert state.num_executors == 4
     assert type(state.num_executors) is int
@@ -47,7 +41,7 @@ def test_fields_are_numbers_and_views_of_the_running_state():
 
 
 def test_bound_arrays_are_copies_of_the_right_type():
-    record = rule_record(new_state())
+    record = rule_record(new_state(TWO, Settings(executors=4)))
     given = np.array([1, 2])
     record.bind("job_rank", given)
     given[0] = 9
@@ -56,8 +50,7 @@ def test_bound_arrays_are_copies_of_the_right_type():
 
 def test_the_decision_log_grows():
     jobs = workload(*[one_stage(1, 1.0) for _ in range(1500)])
-    cluster = Settings(executors=5)
-    state = ClusterState(WorkloadTables(jobs, cluster), cluster, log_tasks=True, log_decisions=True)
+    state = new_state(jobs, Settings(executors=5), log_tasks=True, log_decisions=True)
     assert len(state.decision_rows) == 1024 * len(DECISION_COLUMNS)
     counts = []
     for _ in range(2):

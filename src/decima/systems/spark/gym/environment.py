@@ -135,13 +135,12 @@ class SparkClusterEnv(gymnasium.Env):
         self._workload = _require_workload(source(0) if callable(source) else source)
         self.padding = Padding.for_workload(
             self._workload,
-            self.settings.executors,
-            self._make_workload is not None,
-            max_jobs,
-            max_stages,
-            max_edges,
-            delay_steps,
-            max(1, len(self.settings.classes)),
+            self.settings,
+            varies=self._make_workload is not None,
+            jobs=max_jobs,
+            stages=max_stages,
+            edges=max_edges,
+            delay_steps=delay_steps,
         )
         self.observation_space = spaces.Dict({part.name: self._box(part) for part in self.padding.layout})
         self._parts = [part for part in PARTS if part.always or self.padding.size(part.extent) > 1]
@@ -311,7 +310,8 @@ class SparkClusterEnv(gymnasium.Env):
     def _info(self, observation: dict[str, np.ndarray], over: bool, deadlock: bool) -> dict[str, Any]:
         state = self.state
         stages = observation["stage_mask"].copy()
-        jobs = observation["stage_job"][np.flatnonzero(stages[:-1])]
+        slots = np.flatnonzero(stages[:-1])
+        jobs = observation["stage_job"][slots]
         limits = np.zeros(self.padding.executors, dtype=np.int8)
         if len(jobs):
             most = self.padding.executors if state.job_limit else state.num_source
@@ -319,11 +319,11 @@ class SparkClusterEnv(gymnasium.Env):
         masks = [stages, limits]
         if self.padding.delay_steps:
             steps = np.ones(self.padding.delays, dtype=np.int8)
-            steps[1:] = observation["delay_mask"][np.flatnonzero(stages[:-1])].all()
+            steps[1:] = observation["delay_mask"][slots].all()
             masks.append(steps)
         if self.padding.classes > 1:
             kinds = np.ones(self.padding.class_choices, dtype=np.int8)
-            kinds[1:] = observation["class_mask"][np.flatnonzero(stages[:-1])].all(axis=0)
+            kinds[1:] = observation["class_mask"][slots].all(axis=0)
             masks.append(kinds)
         info = {
             "time_ms": state.now_ms,

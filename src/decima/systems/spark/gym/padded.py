@@ -16,6 +16,7 @@ from decima.core.errors import ConfigError
 from decima.systems.spark.fields import WITHHELD
 from decima.systems.spark.rules.choices import kept_executors
 from decima.systems.spark.rules.delays import delay_refusal
+from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.workload.jobs import Workload
 
@@ -84,32 +85,31 @@ class Padding:
     stages: int
     edges: int
     executors: int
-    delay_steps: int = 0
-    classes: int = 1
+    delay_steps: int
+    classes: int
 
     @classmethod
     def for_workload(
         cls,
         workload: Workload,
-        executors: int,
+        settings: Settings,
+        *,
         varies: bool,
         jobs: int | None,
         stages: int | None,
         edges: int | None,
-        delay_steps: int = 0,
-        classes: int = 1,
+        delay_steps: int,
     ) -> Padding:
         """Room for exactly one workload, or for any jobs of its universe.
 
         Args:
             workload: The workload, or an example of those to come.
-            executors: Executors of the cluster.
+            settings: The cluster.
             varies: There will be others: as many jobs as this one, drawn from the same universe.
             jobs: Most jobs in the system at one time.
             stages: Most stages of these jobs.
             edges: Most edges of these jobs.
             delay_steps: Steps in which a stage may be delayed; 0: stages cannot be delayed.
-            classes: Classes of executors.
         """
         for name, value in (("max_jobs", jobs), ("max_stages", stages), ("max_edges", edges)):
             if value is not None:
@@ -126,9 +126,9 @@ class Padding:
             jobs=count,
             stages=most(sizes) if stages is None else int(stages),
             edges=most(links) if edges is None else int(edges),
-            executors=int(executors),
+            executors=settings.executors,
             delay_steps=int(delay_steps),
-            classes=int(classes),
+            classes=max(1, len(settings.classes)),
         )
 
     @property

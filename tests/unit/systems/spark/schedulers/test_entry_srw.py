@@ -8,6 +8,7 @@ import decima
 from decima.core.errors import ConfigError
 from decima.systems.spark.schedulers import Decision, check_scheduler, make_scheduler
 from decima.systems.spark.schedulers.capped_srw import PARAMETERS
+from decima.systems.spark.settings import Settings
 from decima.workload.sources import parse_jobs
 from tests import toy_jobs
 from tests.differential.oracle_durations import FIRST, FRESH, REST, DurationModel
@@ -73,7 +74,7 @@ class Plain:
     def __init__(self, workload, **values):
         self.workload = workload
         self.values = make_scheduler("entry_srw:stream", **values).values
-        self.durations = DurationModel("interpolate", "mean", 1000.0, None)
+        self.durations = DurationModel(Settings(durations="mean"))
 
     def reset(self, rng):
         pass
