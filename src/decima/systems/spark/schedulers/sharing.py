@@ -4,6 +4,7 @@ A heuristic fills ``job_key`` (jobs are served in ascending order) and ``job_sha
 hold) for the active jobs and calls :func:`share_executors`.
 """
 
+from dataclasses import replace
 from math import sqrt
 
 from decima.core.decision import Parameter
@@ -18,19 +19,9 @@ UNLIMITED = 1e18
 FREE, MEASURED = -1.0, 0.0
 
 STICKY = Parameter(
-    "sticky",
-    1,
-    0,
-    1,
-    "1: offered executors stay with their job while it can use them; 0: they follow the order",
+    "sticky", 1, 0, 1, "1: offered executors stay with their job while it can use them; 0: they follow the order"
 )
-STRICT = Parameter(
-    "sticky",
-    1,
-    0,
-    1,
-    "1: offered executors stay with their job while it can use them; 0: up to its share only",
-)
+STRICT = replace(STICKY, doc="1: offered executors stay with their job while it can use them; 0: up to its share only")
 LEFTOVER = Parameter(
     "leftover", 1, 0, 2, "when every job has its share: 0: idle; 1: divided evenly over the frontier; 2: first in order"
 )
