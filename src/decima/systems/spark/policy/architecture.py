@@ -90,9 +90,7 @@ class Architecture(NetworkShape):
     interarrival_hint: bool = False  # the mean interarrival time is a further feature (§7.4, Table 2)
     # Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
     max_executors: int = 200
-    more_features: tuple[
-        str, ...
-    ] = ()  # further entries of :data:`decima.systems.spark.policy.features.FEATURES`, by name
+    more_features: tuple[str, ...] = ()  # further entries of :data:`.FEATURES`, by name
     # Deliberate idle slots (Duan and Wu): g; above 0 a third head d chooses r from 0 to g for a chosen stage that may
     # be delayed, and r > 0 delays it by r l / g, where l is the nominal duration of one task. Differs: they speak of g
     # outputs for the g + 1 values.
@@ -122,10 +120,10 @@ class Architecture(NetworkShape):
     residual_temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.limit not in LIMITS:
-            raise ConfigError(f"limit must be one of {', '.join(LIMITS)}, got {self.limit!r}")
-        if self.features not in SETS:
-            raise ConfigError(f"features must be one of {', '.join(SETS)}, got {self.features!r}")
+        choices = {"limit": LIMITS, "features": SETS, "idle": IDLES, "delay_context": DELAY_CONTEXTS}
+        for name, allowed in (choices | {"job_shape": JOB_SHAPES}).items():
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}")
         more = self.more_features
         object.__setattr__(self, "more_features", (more,) if isinstance(more, str) else tuple(more))
         for name in self.more_features:
@@ -152,10 +150,6 @@ class Architecture(NetworkShape):
         """Refuse options of idle slots that are out of range or contradict each other."""
         if not is_whole(self.delays) or not 0 <= self.delays <= MAX_DELAYS:
             raise ConfigError(f"delays must be a whole number from 0 to {MAX_DELAYS}, got {self.delays!r:.60}")
-        choices = (("idle", IDLES), ("delay_context", DELAY_CONTEXTS))
-        for name, allowed in (*choices, ("job_shape", JOB_SHAPES)):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}")
         if self.idle == "hold" and self.delays != 1:
             raise ConfigError(f"idle 'hold' is a choice of yes or no, it needs delays=1, got delays={self.delays}")
         if not is_whole(self.replaced_seed) or self.replaced_seed < 0:

@@ -123,12 +123,24 @@ class DecimaAgent(RolloutAgent):
         return GraphBatch(records, *self._children)
 
     def useful_decisions(self, records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
-        """Decisions with a choice; see :func:`useful_decisions`."""
-        return useful_decisions(records)
+        """Per episode, the decisions with a choice, numbered through all records; int64.
+
+        A decision with one stage to choose, one effect of every limit and no idle slot to choose has probability 1
+        whatever the weights are.
+        """
+        return numbered(
+            (np.diff(record.decision_candidates) > 1) | (record.classes > 1) | (record.delay_free > 0)
+            for record in records
+        )
 
     def recorded_log_prob(self, records: Sequence[EpisodeRecord], effect_classes: bool) -> np.ndarray:
-        """Log-probabilities of all decisions; see :func:`recorded_log_prob`."""
-        return np.concatenate([recorded_log_prob(record, effect_classes) for record in records])
+        """Log-probabilities of all decisions, float32."""
+        parts = []
+        for record in records:
+            limit = record.log_prob_class if effect_classes else record.log_prob_limit
+            log_prob = record.log_prob_stage + np.where(record.classes > 1, limit, np.float32(0.0))
+            parts.append(log_prob + np.where(record.delay_free > 0, record.log_prob_delay, np.float32(0.0)))
+        return np.concatenate(parts)
 
     def describe(self, records: Sequence[EpisodeRecord]) -> dict[str, float]:
         """Number of decisions, mean episode length, mean JCT of finished jobs."""
@@ -139,24 +151,6 @@ class DecimaAgent(RolloutAgent):
             "episode_s": float(np.mean([record.end_ms for record in records])) / 1000.0,
             "jct_s": float(finished.mean()) / 1000.0 if len(finished) else float("nan"),
         }
-
-
-def useful_decisions(records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
-    """Per episode, the decisions with a choice, numbered through all records; int64.
-
-    A decision with one stage to choose, one effect of every limit and no idle slot to choose has probability 1 whatever
-    the weights are.
-    """
-    return numbered(
-        (np.diff(record.decision_candidates) > 1) | (record.classes > 1) | (record.delay_free > 0) for record in records
-    )
-
-
-def recorded_log_prob(record: EpisodeRecord, effect_classes: bool) -> np.ndarray:
-    """Log-probability of the recorded decisions, float32 [D]."""
-    limit = record.log_prob_class if effect_classes else record.log_prob_limit
-    log_prob = record.log_prob_stage + np.where(record.classes > 1, limit, np.float32(0.0))
-    return log_prob + np.where(record.delay_free > 0, record.log_prob_delay, np.float32(0.0))
 
 
 class TaskValidation:

@@ -16,17 +16,16 @@ from decima.systems.spark.policy.kernel.layout import (
     CLUSTER_G,
     CLUSTER_MEAN,
     EMBEDDING,
-    FIRST_NET,
     GRAPH,
     INPUT,
     JOB_F,
     JOB_G,
     NET_HEAD,
-    NET_SIZE,
     NUM_FEATURES,
     STAGE_F,
     STAGE_G,
     WIDTH,
+    entry_of,
 )
 from decima.systems.spark.policy.kernel.observation import observe_job
 
@@ -41,7 +40,7 @@ def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_st
     """Send rows through the layers of a perceptron from ``start`` on."""
     policy = policy_of(state)
     layout = policy.net_layout
-    at = FIRST_NET + net * NET_SIZE
+    at = entry_of(net)
     count = layout[at]
     if start >= count:
         for row in range(rows):

@@ -26,25 +26,18 @@ from decima.systems.spark.policy.kernel.layout import (
     CLUSTER_G,
     CLUSTER_MEAN,
     EMBEDDING,
-    FIRST_NET,
     INPUT,
     JOB_F,
     JOB_G,
-    NET_SIZE,
     NETS,
     STAGE_F,
     STAGE_G,
+    entry_of,
 )
 
 Net = namedtuple("Net", ["code", "layout", "w", "wt", "grad", "acts", "scratch"])
 #: x and e of all nodes, y of all instances, z of all decisions, and the gradients of e, y and z.
 Seen = namedtuple("Seen", ["xe", "y", "z", "de", "dy", "dz"])
-
-
-@njit
-def entry_of(net):
-    """Where a perceptron begins in the layout."""
-    return FIRST_NET + NET_SIZE * net
 
 
 @njit

@@ -26,13 +26,10 @@ from decima.learning.backward import (
 )
 from decima.learning.perceptron import LEAK
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LIMIT_STEP, LOG_SCALE, MOST_EXECUTORS_OFF
-from decima.systems.spark.policy.features import JOB_FEATURES
-from decima.systems.spark.policy.kernel.gradient_graph import entry_of, numbers
+from decima.systems.spark.policy.kernel.gradient_graph import numbers
 from decima.systems.spark.policy.kernel.layout import (
     CLASS_WIDTH,
     CONTEXT,
-    CONTEXT_EMBEDDING,
-    CONTEXT_JOB,
     DELAY_CONTEXT,
     EMBEDDING,
     GRAPH,
@@ -45,6 +42,8 @@ from decima.systems.spark.policy.kernel.layout import (
     D,
     Q,
     W,
+    context_parts,
+    entry_of,
 )
 
 #: A block in one head: rows that there is room for, inputs, activations, scores, gradients of the scores and inputs.
@@ -233,17 +232,6 @@ def reverse_stages(net, chunk, seen, heads, of_job, of_decision, c0, c1):
 
 
 @njit
-def _context_parts(layout, context):
-    """Widths of what w or d sees of x, e, y, s and z."""
-    width, shape = layout[EMBEDDING], layout[SHAPE_WIDTH]
-    if not layout[GRAPH]:
-        return layout[NUM_FEATURES], 0, 0, shape, 0
-    if context == CONTEXT_EMBEDDING:
-        return 0, width, width, shape, width
-    return (JOB_FEATURES if context == CONTEXT_JOB else 0), 0, width, shape, width
-
-
-@njit
 def _chosen(chunk, decision):
     """Node and instance of the stage that a decision chose."""
     choice = chunk.choice[decision]
@@ -254,7 +242,7 @@ def _chosen(chunk, decision):
 def _see(layout, chunk, seen, context, decisions, out):
     """Write [x, e, y, s, z] of the stages that some decisions chose, as far as w or d sees them."""
     features, width = layout[NUM_FEATURES], layout[EMBEDDING]
-    x, e, y, s, z = _context_parts(layout, context)
+    x, e, y, s, z = context_parts(layout, context)
     position = 0
     for decision in decisions:
         node, instance = _chosen(chunk, decision)
@@ -273,7 +261,7 @@ def _see(layout, chunk, seen, context, decisions, out):
 def _return(layout, chunk, seen, context, decisions, d):
     """Reverse of :func:`_see`."""
     width = layout[EMBEDDING]
-    x, e, y, s, z = _context_parts(layout, context)
+    x, e, y, s, z = context_parts(layout, context)
     position = 0
     for decision in decisions:
         node, instance = _chosen(chunk, decision)
