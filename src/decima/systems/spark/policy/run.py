@@ -20,12 +20,11 @@ from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
 from decima.learning.seeds import VALIDATION_SEED
-from decima.learning.store import read_policy
+from decima.learning.store import StoredPolicy, read_policy
 from decima.learning.trainer import Score
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
-from decima.systems.spark.policy.growth import grown_weights
 from decima.systems.spark.policy.kernel.gradient import Chunk, Options, chunk_gradient
 from decima.systems.spark.policy.kernel.inference import decide_learned
 from decima.systems.spark.policy.kernel.layout import pack_layout
@@ -123,24 +122,12 @@ class DecimaAgent(RolloutAgent):
         return GraphBatch(records, *self._children)
 
     def useful_decisions(self, records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
-        """Per episode, the decisions with a choice, numbered through all records; int64.
-
-        A decision with one stage to choose, one effect of every limit and no idle slot to choose has probability 1
-        whatever the weights are.
-        """
-        return numbered(
-            (np.diff(record.decision_candidates) > 1) | (record.classes > 1) | (record.delay_free > 0)
-            for record in records
-        )
+        """Decisions with a choice; see :func:`useful_decisions`."""
+        return useful_decisions(records)
 
     def recorded_log_prob(self, records: Sequence[EpisodeRecord], effect_classes: bool) -> np.ndarray:
-        """Log-probabilities of all decisions, float32."""
-        parts = []
-        for record in records:
-            limit = record.log_prob_class if effect_classes else record.log_prob_limit
-            log_prob = record.log_prob_stage + np.where(record.classes > 1, limit, np.float32(0.0))
-            parts.append(log_prob + np.where(record.delay_free > 0, record.log_prob_delay, np.float32(0.0)))
-        return np.concatenate(parts)
+        """Log-probabilities of all decisions; see :func:`recorded_log_prob`."""
+        return np.concatenate([recorded_log_prob(record, effect_classes) for record in records])
 
     def describe(self, records: Sequence[EpisodeRecord]) -> dict[str, float]:
         """Number of decisions, mean episode length, mean JCT of finished jobs."""
@@ -151,6 +138,24 @@ class DecimaAgent(RolloutAgent):
             "episode_s": float(np.mean([record.end_ms for record in records])) / 1000.0,
             "jct_s": float(finished.mean()) / 1000.0 if len(finished) else float("nan"),
         }
+
+
+def useful_decisions(records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
+    """Per episode, the decisions with a choice, numbered through all records; int64.
+
+    A decision with one stage to choose, one effect of every limit and no idle slot to choose has probability 1 whatever
+    the weights are.
+    """
+    return numbered(
+        (np.diff(record.decision_candidates) > 1) | (record.classes > 1) | (record.delay_free > 0) for record in records
+    )
+
+
+def recorded_log_prob(record: EpisodeRecord, effect_classes: bool) -> np.ndarray:
+    """Log-probability of the recorded decisions, float32 [D]."""
+    limit = record.log_prob_class if effect_classes else record.log_prob_limit
+    log_prob = record.log_prob_stage + np.where(record.classes > 1, limit, np.float32(0.0))
+    return log_prob + np.where(record.delay_free > 0, record.log_prob_delay, np.float32(0.0))
 
 
 class TaskValidation:
@@ -267,3 +272,48 @@ class DecimaRun(TrainingRun):
         return TaskValidation(
             self.task, self.architecture, budget.validation_sequences, budget.validation_seeds, threads
         )
+
+
+def grown_weights(stored: StoredPolicy, architecture: Architecture, seed: int) -> np.ndarray:
+    """Weights of an architecture with more inputs or heads that decides like a stored policy at first.
+
+    Inputs that the stored network does not have get weights of 0, perceptrons that it does not have their usual start.
+
+    Args:
+        stored: The policy to begin with.
+        architecture: The new network.
+        seed: Source of the weights of perceptrons that the stored policy lacks.
+
+    Returns:
+        Float32 [architecture.num_parameters].
+
+    Raises:
+        ConfigError: The new network lacks an input of the stored one, a layer has another width, or the rule
+            whose scores are added is another one.
+    """
+    if stored.architecture.residual != architecture.residual:
+        raise ConfigError(
+            f"start with policy {stored.name}: it has residual={stored.architecture.residual}, the new network "
+            f"residual={architecture.residual}; expected the same"
+        )
+    weights = architecture.initial_weights(seed)
+    parts, known = architecture.split(weights), stored.architecture.split(stored.weights)
+    before, after = stored.architecture.inputs, architecture.inputs
+    for name, values in known.items():
+        net, layer, part = name.split("/")
+        here = f"start with policy {stored.name}: {name}"
+        if name not in parts:
+            raise ConfigError(f"{here} is not in the new network, which must have all that the policy has")
+        if (layer, part) == ("0", "kernel") and net in before:
+            if missing := [label for label in before[net] if label not in after[net]]:
+                raise ConfigError(f"{here} has an input {missing[0]}, which the new network lacks")
+            rows = [after[net].index(label) for label in before[net]]
+            if parts[name].shape[1] != values.shape[1]:
+                raise ConfigError(f"{here} has width {values.shape[1]}, the new network {parts[name].shape[1]}")
+            parts[name][:] = 0.0
+            parts[name][rows] = values
+        elif parts[name].shape != values.shape:
+            raise ConfigError(f"{here} has shape {values.shape}, in the new network {parts[name].shape}")
+        else:
+            parts[name][:] = values
+    return weights

@@ -151,6 +151,15 @@ def share_executors(state, stay_factor, stage_rule, leftover, entry_ms=FREE):
 
 
 @njit
+def first_runnable(state, job):
+    """First stage of the frontier among the runnable ones of a job, or NONE."""
+    stage = state.runnable_head[job]
+    while stage != NONE and not state.stage_in_frontier[stage]:
+        stage = state.runnable_next[stage]
+    return stage
+
+
+@njit
 def pick_runnable_first(state, job):
     """First frontier stage, runnable ones first; NONE without.
 
@@ -158,12 +167,8 @@ def pick_runnable_first(state, job):
     """
     if state.job_frontier[job] == 0:
         return NONE
-    stage = state.runnable_head[job]
-    while stage != NONE:
-        if state.stage_in_frontier[stage]:
-            return stage
-        stage = state.runnable_next[stage]
-    return first_frontier_stage(state, job)
+    stage = first_runnable(state, job)
+    return first_frontier_stage(state, job) if stage == NONE else stage
 
 
 @njit
