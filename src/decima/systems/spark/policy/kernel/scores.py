@@ -10,7 +10,7 @@ from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE
 from decima.systems.spark.policy.features import of_largest
 from decima.systems.spark.policy.fields import policy_of
-from decima.systems.spark.policy.kernel.embedding import run_layers
+from decima.systems.spark.policy.kernel.embedding import copy_numbers, run_layers
 from decima.systems.spark.policy.kernel.layout import (
     CLASS_WIDTH,
     CONTEXT,
@@ -113,16 +113,12 @@ def score_stages(state, count):
     for index in range(count):
         stage = policy.net_candidates[index]
         position = index * inputs
-        for k in range(stage_width):
-            policy.net_input[position + k] = policy.net_xe[stage * width + k]
-        for k in range(kinds):
-            policy.net_input[position + stage_width + k] = policy.net_class[index * kinds + k]
+        copy_numbers(policy.net_input, position, policy.net_xe, stage * width, stage_width)
+        copy_numbers(policy.net_input, position + stage_width, policy.net_class, index * kinds, kinds)
         job = state.stage_job[stage]
         if graph:
-            for k in range(embedding):
-                policy.net_input[position + stage_width + kinds + k] = policy.net_y[job * embedding + k]
-        for k in range(shape):
-            policy.net_input[position + inputs - shape + k] = policy.net_shape[job * shape + k]
+            copy_numbers(policy.net_input, position + stage_width + kinds, policy.net_y, job * embedding, embedding)
+        copy_numbers(policy.net_input, position + inputs - shape, policy.net_shape, job * shape, shape)
     kernel = _first_layer(state, Q, _KERNEL)
     bias = _first_layer(state, Q, _BIAS)
     outputs = _first_layer(state, Q, _OUTPUTS)
@@ -236,16 +232,11 @@ def stage_context(state, stage, context):
     x, e, y, s, z = context_parts(policy.net_layout, context)
     position = stage * (features + embedding)
     job = state.stage_job[stage]
-    for k in range(x):
-        policy.net_input[k] = policy.net_xe[position + k]
-    for k in range(e):
-        policy.net_input[x + k] = policy.net_xe[position + features + k]
-    for k in range(y):
-        policy.net_input[x + e + k] = policy.net_y[job * embedding + k]
-    for k in range(s):
-        policy.net_input[x + e + y + k] = policy.net_shape[job * s + k]
-    for k in range(z):
-        policy.net_input[x + e + y + s + k] = policy.net_z[k]
+    copy_numbers(policy.net_input, 0, policy.net_xe, position, x)
+    copy_numbers(policy.net_input, x, policy.net_xe, position + features, e)
+    copy_numbers(policy.net_input, x + e, policy.net_y, job * embedding, y)
+    copy_numbers(policy.net_input, x + e + y, policy.net_shape, job * s, s)
+    copy_numbers(policy.net_input, x + e + y + s, policy.net_z, 0, z)
     return x + e + y + s + z
 
 
