@@ -275,7 +275,7 @@ class DecimaRun(TrainingRun):
 
 
 def grown_weights(stored: StoredPolicy, architecture: Architecture, seed: int) -> np.ndarray:
-    """Weights of an architecture with more inputs or heads that decides like a stored policy at first.
+    """Weights of a larger architecture that decides like a stored policy at first.
 
     Inputs that the stored network does not have get weights of 0, perceptrons that it does not have their usual start.
 

@@ -1,4 +1,4 @@
-"""Plain baselines: FIFO, fair sharing, shortest job first on the critical path, orders from outside, and chance.
+"""Plain baselines: FIFO, fair sharing, shortest job first, orders from outside, and chance.
 
 Source: §7.1 (1) to (3); appendix H, job orderings with the critical path inside a job, whose caps and delays are ours;
 ``random`` is ours, the floor of every comparison and the driver of many tests.

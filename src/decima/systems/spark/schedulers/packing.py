@@ -74,7 +74,7 @@ def frag_scores(requests: np.ndarray, classes: np.ndarray, executors: np.ndarray
 
 
 def _fits(requests: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Whether a task of each stage runs on an executor of each class, bool [stages, classes]."""
+    """Whether tasks of each stage run on executors of each class, bool [stages, classes]."""
     return (np.asarray(requests)[:, None, :] <= np.asarray(classes)[None, :, :]).all(axis=2)
 
 

@@ -103,7 +103,7 @@ def _reverse_choice(logs, choice, d_log_prob, d_entropy, d):
 
 @njit
 def _add_loss(sums, stage, limit, delay, advantage, recorded, options):
-    """Add the loss of a decision to the sums; returns its gradient with respect to the log-probability."""
+    """Add the loss of a decision to the sums; returns its slope by the log-probability."""
     log_prob = stage.log_prob + limit.log_prob + delay.log_prob
     change = log_prob - recorded if options.ratio else np.float32(0.0)
     quotient = np.exp(change)

@@ -1,4 +1,6 @@
-"""Embeddings of recorded job graphs in compiled code, forwards and backwards: level by level, many rows at a time.
+"""Embeddings of recorded job graphs in compiled code, forwards and backwards.
+
+Stages and jobs pass through the network level by level.
 
 Source: §5.1 Eq. 1.
 """
@@ -62,7 +64,7 @@ def new_net(code, layout, weights):
 
 @njit
 def new_seen(layout, chunk):
-    """Room for the embeddings of a chunk, with x in its place."""
+    """Room for the embeddings of a chunk, and its x."""
     nodes, features = chunk.x.shape
     width, instances, decisions = layout[EMBEDDING], len(chunk.shape), len(chunk.choice)
     xe = numbers(nodes * (features + width))

@@ -83,7 +83,7 @@ def new_heads(net, chunk, candidates, limited, delayed):
 
 @njit
 def _new_head(layout, which, inputs, rows, scores):
-    """Room for so many rows of inputs, rows that pass through all other layers, and scores."""
+    """Room for rows of inputs, rows in all other layers, and scores."""
     at = entry_of(which)
     width = inputs * layout[at + HEAD + 2]
     acts = np.empty(max(1, rows) * total_width(layout, at), np.float32)
@@ -140,7 +140,7 @@ def _backward(net, which, head, start, rows, up):
 
 @njit
 def share_first_layer(net, chunk, seen):
-    """Products of y with the job's shape, and of z, in the first layer of q; two of :class:`Shared`."""
+    """Products of [y, s] and of z in the first layer of q."""
     layout = net.layout
     instances, embedding, shape, used = len(chunk.shape), layout[EMBEDDING], layout[SHAPE_WIDTH], _used(layout)
     ys = numbers(instances * (used + shape))
@@ -165,7 +165,7 @@ def _share(net, x, rows, width, kernel):
 
 @njit
 def reverse_shared(net, shared, rows, dx):
-    """Reverse of one part of :func:`share_first_layer`: gradients of its kernel, and of the embeddings into ``dx``."""
+    """Reverse of a part of :func:`share_first_layer`: gradients of its kernel and, into ``dx``, embeddings."""
     outputs = _first_width(net.layout, Q)
     add_outer(net.code, shared.x, 0, shared.width, rows, shared.width, shared.d, 0, outputs, net.grad, shared.kernel)
     down = numbers(rows * shared.used)
@@ -240,7 +240,7 @@ def _chosen(chunk, decision):
 
 @njit
 def _see(layout, chunk, seen, context, decisions, out):
-    """Write [x, e, y, s, z] of the stages that some decisions chose, as far as w or d sees them."""
+    """Write what w or d sees of the stages that some decisions chose."""
     features, width = layout[NUM_FEATURES], layout[EMBEDDING]
     x, e, y, s, z = context_parts(layout, context)
     position = 0
@@ -273,7 +273,7 @@ def _return(layout, chunk, seen, context, decisions, d):
 
 @njit
 def score_limits(net, chunk, seen, heads, k0, k1, temperature):
-    """Scores w of all limits for the decisions from k0 to k1; the gradients of these are 0."""
+    """Scores w of all limits for the decisions from k0 to k1; clears the gradients."""
     layout, head = net.layout, heads.w
     at = entry_of(W)
     levels, rows = len(chunk.limits), k1 - k0

@@ -39,7 +39,7 @@ def entry_of(net):
 
 @njit
 def context_parts(layout, context):
-    """Widths of what w (besides the limit) or d sees of x, e, y, the shape of the job and z."""
+    """Widths of the parts x, e, y, s and z that w or d sees."""
     width, shape = layout[EMBEDDING], layout[SHAPE_WIDTH]
     if not layout[GRAPH]:
         return layout[NUM_FEATURES], 0, 0, shape, 0

@@ -3,7 +3,6 @@
 A job graph is recorded once for as long as its features do not change; decisions refer to it.
 """
 
-
 from decima.core.decision import places
 from decima.core.jit import njit
 from decima.systems.spark.decision import LIMIT, PARTS
