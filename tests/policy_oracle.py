@@ -16,32 +16,20 @@ LIMIT_SCALE = 50.0
 
 @dataclass
 class Graph:
-    """Unfinished stages of one job.
+    """Unfinished stages of one job."""
 
-    Attributes:
-        x: Features of every stage, [stages, features].
-        children: Of every stage, indices into the same list.
-        shape: What the heads see of the shape of the job.
-    """
-
-    x: np.ndarray
-    children: list[list[int]]
-    shape: tuple[float, ...] = ()
+    x: np.ndarray  # features of every stage, [stages, features]
+    children: list[list[int]]  # of every stage, indices into the same list
+    shape: tuple[float, ...] = ()  # what the heads see of the shape of the job
 
 
 @dataclass
 class Answer:
-    """What the network says about one decision.
+    """What the network says about one decision."""
 
-    Attributes:
-        log_prob_stage: Log-probability of every candidate.
-        log_prob_limit: Log-probability by allowed limit; empty if limits are not chosen.
-        log_prob_delay: Log-probability of every idle slot for the chosen stage, none first; empty without that head.
-    """
-
-    log_prob_stage: np.ndarray
-    log_prob_limit: dict[int, float]
-    log_prob_delay: np.ndarray
+    log_prob_stage: np.ndarray  # log-probability of every candidate
+    log_prob_limit: dict[int, float]  # log-probability by allowed limit; empty if limits are not chosen
+    log_prob_delay: np.ndarray  # that of every idle slot for the chosen stage, none first; empty without that head
 
     def log_prob_class(self, low: int, high: int) -> float:
         """Log-probability of a limit in low..high."""

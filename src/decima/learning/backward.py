@@ -219,7 +219,7 @@ def backward(
         scratch: Float32, :data:`ROWS` times 1 and room for ``2 * ROWS`` times the widest layer.
     """
     layers, width = net[at], net[at + 2]
-    if layers == 0:
+    if layers == start:
         for row in range(count):
             copy_to(down, down_first + row * down_stride, up, up_first + row * width, width)
         return

@@ -90,9 +90,7 @@ class Architecture(NetworkShape):
     interarrival_hint: bool = False  # the mean interarrival time is a further feature (§7.4, Table 2)
     # Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
     max_executors: int = 200
-    more_features: tuple[
-        str, ...
-    ] = ()  # further entries of :data:`decima.systems.spark.policy.features.FEATURES`, by name
+    more_features: tuple[str, ...] = ()  # further entries of :data:`.FEATURES`, by name
     # Deliberate idle slots (Duan and Wu): g; above 0 a third head d chooses r from 0 to g for a chosen stage that may
     # be delayed, and r > 0 delays it by r l / g, where l is the nominal duration of one task. Differs: they speak of g
     # outputs for the g + 1 values.
@@ -122,10 +120,10 @@ class Architecture(NetworkShape):
     residual_temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.limit not in LIMITS:
-            raise ConfigError(f"limit must be one of {', '.join(LIMITS)}, got {self.limit!r}")
-        if self.features not in SETS:
-            raise ConfigError(f"features must be one of {', '.join(SETS)}, got {self.features!r}")
+        choices = {"limit": LIMITS, "features": SETS, "idle": IDLES, "delay_context": DELAY_CONTEXTS}
+        for name, allowed in (choices | {"job_shape": JOB_SHAPES}).items():
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}")
         more = self.more_features
         object.__setattr__(self, "more_features", (more,) if isinstance(more, str) else tuple(more))
         for name in self.more_features:
@@ -152,10 +150,6 @@ class Architecture(NetworkShape):
         """Refuse options of idle slots that are out of range or contradict each other."""
         if not is_whole(self.delays) or not 0 <= self.delays <= MAX_DELAYS:
             raise ConfigError(f"delays must be a whole number from 0 to {MAX_DELAYS}, got {self.delays!r:.60}")
-        choices = (("idle", IDLES), ("delay_context", DELAY_CONTEXTS))
-        for name, allowed in (*choices, ("job_shape", JOB_SHAPES)):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}")
         if self.idle == "hold" and self.delays != 1:
             raise ConfigError(f"idle 'hold' is a choice of yes or no, it needs delays=1, got delays={self.delays}")
         if not is_whole(self.replaced_seed) or self.replaced_seed < 0:
@@ -262,15 +256,6 @@ class Architecture(NetworkShape):
         return len(self.stage_features)
 
     @property
-    def stage_score_width(self) -> int:
-        """Width of q's input: [x, e, c, y, s, z], or [x, c, s].
-
-        s is the shape of the job if the heads see it, c the class of the pair if there are classes.
-        """
-        embeddings = 3 * self.embedding if self.graph_embedding else 0
-        return self.num_features + embeddings + self.class_width + self.shape_width
-
-    @property
     def class_width(self) -> int:
         """Numbers of the class of a pair (stage, class) among the inputs of q."""
         return len(CLASS_INPUTS) if self.executor_classes else 0
@@ -291,53 +276,55 @@ class Architecture(NetworkShape):
         shown = self.job_shape == "heads" or (self.job_shape == "auto" and self.delays > 0 and self.durations)
         return len(SHAPE_FEATURES) if shown else 0
 
-    @property
-    def limit_score_width(self) -> int:
-        """Width of the input of w without l.
+    @cached_property
+    def inputs(self) -> dict[str, tuple[str, ...]]:
+        """Inputs of the perceptrons whose number depends on options, by name of the perceptron.
 
-        The input is [e, y, s, z], [job features, y, s, z], or [x, s].
+        q sees [x, e, c, y, s, z], or [x, c, s]; w [e, y, s, z, l], [job features, y, s, z, l], or [x, s, l]; d
+        [y, s, z], [e, y, s, z], or [x, s]. s is the shape of the job if the heads see it, c the class of the pair if
+        there are classes; l is left out if w has an output per limit.
         """
+        x = tuple(feature.name for feature in self.stage_features)
+        e, y, z = (tuple(f"{part}{k}" for k in range(self.embedding)) for part in "eyz")
+        s = tuple(f"head {name}" for name in SHAPE_FEATURES[: self.shape_width])
+        c = CLASS_INPUTS[: self.class_width]
+        limit = () if self.limit == "output" else ("limit",)
         if not self.graph_embedding:
-            return self.num_features + self.shape_width
-        context_width = self.embedding if self.limit_context == "embedding" else JOB_FEATURES
-        return 2 * self.embedding + self.shape_width + context_width
-
-    @property
-    def delay_score_width(self) -> int:
-        """Width of d's input: [y, s, z], [e, y, s, z], or [x, s]."""
-        if not self.graph_embedding:
-            return self.num_features + self.shape_width
-        return (2 + (self.delay_context == "embedding")) * self.embedding + self.shape_width
+            return {"q": x + c + s, "w": x + s + limit, "d": x + s}
+        context = e if self.limit_context == "embedding" else x[:JOB_FEATURES]
+        return {
+            "input": x,
+            "job_f": x + e,
+            "q": x + e + c + y + s + z,
+            "w": context + y + s + z + limit,
+            "d": (e if self.delay_context == "embedding" else ()) + y + s + z,
+        }
 
     @cached_property
     def perceptrons(self) -> tuple[Perceptron, ...]:
         """The networks in the order of the flat weight vector; absent ones are left out."""
-        x, e = self.num_features, self.embedding
-        rectified = self.rectified_outputs
+        e, bias = self.embedding, self.score_output_bias
+        widths = {name: len(inputs) for name, inputs in self.inputs.items()}
 
-        def transformation(name: str, width: int) -> Perceptron:
-            return Perceptron(name, (width, *self.hidden, e), output_activation=rectified)
+        def transformation(name: str) -> Perceptron:
+            shape = (widths.get(name, e), *self.hidden, e)
+            return Perceptron(name, shape, output_activation=self.rectified_outputs)
+
+        def score(name: str, outputs: int, bias: bool) -> Perceptron:
+            return Perceptron(name, (widths[name], *self.score_hidden, outputs), output_bias=bias)
 
         nets = []
         if self.graph_embedding:
-            nets.append(Perceptron("input", (x, e)) if self.linear_input else transformation("input", x))
-            nets.append(transformation("stage_f", e))
-            if self.two_level:
-                nets.append(transformation("stage_g", e))
-            nets.append(transformation("job_f", x + e))
-            if self.summary_g and self.two_level:
-                nets.append(transformation("job_g", e))
-            nets.append(transformation("cluster_f", e))
-            if self.summary_g and self.two_level:
-                nets.append(transformation("cluster_g", e))
-        bias = self.score_output_bias
-        nets.append(Perceptron("q", (self.stage_score_width, *self.score_hidden, 1), output_bias=bias))
+            summary_g = self.summary_g and self.two_level
+            nets.append(Perceptron("input", (widths["input"], e)) if self.linear_input else transformation("input"))
+            names = ["stage_f", *["stage_g"] * self.two_level, "job_f", *["job_g"] * summary_g]
+            names += ["cluster_f", *["cluster_g"] * summary_g]
+            nets += map(transformation, names)
+        nets.append(score("q", 1, bias))
         if self.limit != "none":
-            width = self.limit_score_width + (self.limit != "output")
-            outputs = self.max_executors if self.limit == "output" else 1
-            nets.append(Perceptron("w", (width, *self.score_hidden, outputs), output_bias=bias))
+            nets.append(score("w", self.max_executors if self.limit == "output" else 1, bias))
         if self.delays > 0:
-            nets.append(Perceptron("d", (self.delay_score_width, *self.score_hidden, self.delays + 1)))
+            nets.append(score("d", self.delays + 1, True))
         return tuple(nets)
 
     def initial_weights(self, seed: int) -> np.ndarray:

@@ -33,19 +33,12 @@ WORK_LEVEL = 5
 
 @dataclass(frozen=True)
 class Feature:
-    """One number that is known of an unfinished stage.
+    """One number that is known of an unfinished stage."""
 
-    Attributes:
-        name: Name by which architectures choose it.
-        scale: What the computed value is multiplied with, so that it comes near 1.
-        doc: Meaning and unit of the value before that.
-        compute: Compiled function (state, stage) -> number.
-    """
-
-    name: str
-    scale: float
-    doc: str
-    compute: Callable
+    name: str  # name by which architectures choose it
+    scale: float  # what the computed value is multiplied with, so that it comes near 1
+    doc: str  # meaning and unit of the value before that
+    compute: Callable  # compiled function (state, stage) -> number
 
 
 @njit
@@ -151,7 +144,7 @@ def _log_executors_per_job(state, stage):
 
 
 @njit
-def _of_largest(state, asked, sizes):
+def of_largest(state, asked, sizes):
     """Request over size of the largest class; 0 where one class fits everything."""
     most = 0.0
     for executor_class in range(state.num_classes):
@@ -161,12 +154,12 @@ def _of_largest(state, asked, sizes):
 
 @njit
 def _memory(state, stage):
-    return _of_largest(state, state.stage_memory[stage], state.class_memory)
+    return of_largest(state, state.stage_memory[stage], state.class_memory)
 
 
 @njit
 def _cpu(state, stage):
-    return _of_largest(state, state.stage_cpu[stage], state.class_cpu)
+    return of_largest(state, state.stage_cpu[stage], state.class_cpu)
 
 
 @njit

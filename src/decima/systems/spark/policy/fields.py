@@ -6,6 +6,9 @@ x are features, e, y, z the embeddings of stage, job and cluster.
 from decima.core.jit import njit
 from decima.core.record import BUFFER, CODE, F32, F64, GIVEN, I32, I64, FieldGroup, RecordType, fields
 
+# What buffers of recorded decisions are sized by.
+CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
+
 NET = FieldGroup.of(
     "what the policy is",
     fields(
@@ -115,11 +118,7 @@ RECORDING = FieldGroup.of(
         rec_pairs="(decision, active job) recorded",
         rec_candidates="(decision, frontier stage) recorded",
         rec_full="1: a record was too small",
-        rec_max_decisions="capacity",
-        rec_max_instances="capacity",
-        rec_max_nodes="capacity",
-        rec_max_pairs="capacity",
-        rec_max_candidates="capacity",
+        **{f"rec_max_{name}": "capacity" for name in CAPACITIES},
     ),
     fields(I32, "graph + 1", BUFFER, rec_instance_first="first stage"),
     fields(F32, "graph x shape", BUFFER, rec_shape="shape of the job as an input of the heads"),

@@ -163,7 +163,7 @@ class DecimaNetwork(keras.Model):
         if architecture.limit == "output":
             return tf.gather(w(context), batch["limits"] - 1, axis=1)
         # The first layer is linear: the part of the context and that of the limit are computed apart and added.
-        for_context, for_limit = w.parts(architecture.limit_score_width, 1)
+        for_context, for_limit = w.parts(len(architecture.inputs["w"]) - 1, 1)
         limits = tf.cast(batch["limits"], tf.float32)
         scaled = tf.math.log(limits) * LOG_SCALE if architecture.limit_grid else limits / LIMIT_SCALE
         first = tf.matmul(context, for_context)[:, None, :] + scaled[:, None] * for_limit

@@ -57,8 +57,6 @@ _RECIPES: dict[str, dict[str, Any]] = {
     # those of a workload are better (`decima tune idle_rule`). What a slot costs or gains shows after a long job.
     "idle": _FAST
     | {
-        "sequences": 4,
-        "rollouts": 8,
         "lr_end": 1e-4,
         "trace_s": 200.0,
         "trace_end_s": 600.0,

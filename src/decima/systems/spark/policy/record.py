@@ -11,14 +11,11 @@ from decima.core.errors import DecimaError
 from decima.core.objectives import Progress
 from decima.core.record import Record
 from decima.systems.spark.policy.architecture import CLASS_INPUTS, SHAPE_FEATURES
-from decima.systems.spark.policy.fields import POLICY_SLOT
+from decima.systems.spark.policy.fields import CAPACITIES, POLICY_SLOT
 from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, RESIDUAL, SHAPE_WIDTH
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.kernel.recording import CHOICE_COLUMNS, NUM_CHOICE, NUM_VALUE, VALUE_COLUMNS
 from decima.systems.spark.state import ClusterState
-
-# What buffers are sized by.
-CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
 
 
 class RecordFullError(DecimaError):
@@ -32,85 +29,51 @@ class EpisodeRecord:
     A job graph is (job, version): the unfinished stages of a job with their features, for as long as these last. Every
     decision saw the graphs of the jobs that were active, and could choose among candidates: the stages of the frontier,
     or their pairs with classes of executors.
-
-    Attributes:
-        instance_first: Int32 [I + 1], nodes of graph i are ``first[i]:first[i + 1]``.
-        node_row: Int32 [N], row of the stage in the profile tables; ascending inside a graph.
-        node_local: Int32 [N], index of the stage in its job.
-        x: Float32 [N, F], features.
-        instance_shape: Float32 [I, 2], critical path and average width of the job as inputs of the heads; [I, 0] if
-            these do not see them.
-        decision_pairs: Int32 [D + 1], graphs seen by decision d are ``pair_instance[pairs[d]:pairs[d + 1]]``.
-        pair_instance: Int32, jobs in order of arrival.
-        decision_candidates: Int32 [D + 1], candidates of decision d are ``candidates[d]:candidates[d + 1]``.
-        candidate_node: Int32 [C], its node.
-        candidate_instance: Int32 [C], its graph.
-        candidate_class: Int32 [C], class of executors of the pair; -1: best fit, the policy does not choose classes.
-        class_inputs: Float32 [C, 4], what q saw of the class; [C, 0] if the policy does not choose classes.
-        candidate_prior: Float32 [C, 1], what the rule of a residual policy added to the score; [C, 0] without one.
-        limit_levels: Int32 [l], limits to choose from, ascending; [0]: every limit.
-        choice: Int32 [D], the chosen candidate, counted over all decisions.
-        limit: Int32 [D], the chosen limit; 0 when the policy has none.
-        limit_low: Int32 [D], first allowed limit.
-        limit_high: Int32 [D], last allowed limit.
-        class_low: Int32 [D], first limit with the effect of the chosen one.
-        class_high: Int32 [D], last limit with the effect of the chosen one.
-        classes: Int32 [D], number of different effects; 1: the limit does not matter.
-        delay: Int32 [D], r of the idle slot; 0: none.
-        delay_free: Int32 [D], 1 if the policy was free to choose r.
-        limit_wanted: Int32 [D], limit of the rule of a residual policy; 0 without one, and where limits do not matter.
-        log_prob_stage: Float32 [D], of the chosen stage.
-        log_prob_limit: Float32 [D], of the chosen limit given the stage.
-        log_prob_class: Float32 [D], of any limit with the same effect, given the stage.
-        log_prob_delay: Float32 [D], of the chosen r given the stage; 0 where it was not free.
-        time_ms: Float64 [D], simulated time.
-        area_ms: Float64 [D], integral of the number of active jobs up to then.
-        critic: Float32 [D, 8], state summary, columns :data:`decima.systems.spark.policy.kernel.observation.SUMMARY`.
-        end_ms: When the episode ended.
-        end_area_ms: Integral of the number of active jobs over the episode.
-        completion_ms: Float64 [J], NaN for unfinished jobs.
-        arrival_ms: Float64 [J].
-        ideal_ms: Float64 [J], duration of the job alone on an unlimited cluster.
-        truncated: Whether the time limit ended it.
     """
 
-    instance_first: np.ndarray
-    node_row: np.ndarray
-    node_local: np.ndarray
-    x: np.ndarray
+    instance_first: np.ndarray  #: int32 [I + 1], nodes of graph i are ``first[i]:first[i + 1]``
+    node_row: np.ndarray  #: int32 [N], row of the stage in the profile tables; ascending inside a graph
+    node_local: np.ndarray  #: int32 [N], index of the stage in its job
+    x: np.ndarray  #: float32 [N, F], features
+    #: float32 [I, 2], critical path and average width of the job as inputs of the heads; [I, 0] if these do not see
+    #: them
     instance_shape: np.ndarray
-    decision_pairs: np.ndarray
-    pair_instance: np.ndarray
-    decision_candidates: np.ndarray
-    candidate_node: np.ndarray
-    candidate_instance: np.ndarray
+    decision_pairs: np.ndarray  #: int32 [D + 1], graphs seen by decision d are ``pair_instance[pairs[d]:pairs[d + 1]]``
+    pair_instance: np.ndarray  #: int32, jobs in order of arrival
+    decision_candidates: np.ndarray  #: int32 [D + 1], candidates of decision d are ``candidates[d]:candidates[d + 1]``
+    candidate_node: np.ndarray  #: int32 [C], its node
+    candidate_instance: np.ndarray  #: int32 [C], its graph
+    #: int32 [C], class of executors of the pair; -1: best fit, the policy does not choose classes
     candidate_class: np.ndarray
-    class_inputs: np.ndarray
+    class_inputs: np.ndarray  #: float32 [C, 4], what q saw of the class; [C, 0] if the policy does not choose classes
+    #: float32 [C, 1], what the rule of a residual policy added to the score; [C, 0] without one
     candidate_prior: np.ndarray
-    limit_levels: np.ndarray
-    choice: np.ndarray
-    limit: np.ndarray
-    limit_low: np.ndarray
-    limit_high: np.ndarray
-    class_low: np.ndarray
-    class_high: np.ndarray
-    classes: np.ndarray
-    delay: np.ndarray
-    delay_free: np.ndarray
+    limit_levels: np.ndarray  #: int32 [l], limits to choose from, ascending; [0]: every limit
+    choice: np.ndarray  #: int32 [D], the chosen candidate, counted over all decisions
+    limit: np.ndarray  #: int32 [D], the chosen limit; 0 when the policy has none
+    limit_low: np.ndarray  #: int32 [D], first allowed limit
+    limit_high: np.ndarray  #: int32 [D], last allowed limit
+    class_low: np.ndarray  #: int32 [D], first limit with the effect of the chosen one
+    class_high: np.ndarray  #: int32 [D], last limit with the effect of the chosen one
+    classes: np.ndarray  #: int32 [D], number of different effects; 1: the limit does not matter
+    delay: np.ndarray  #: int32 [D], r of the idle slot; 0: none
+    delay_free: np.ndarray  #: int32 [D], 1 if the policy was free to choose r
+    #: int32 [D], limit of the rule of a residual policy; 0 without one, and where limits do not matter
     limit_wanted: np.ndarray
-    log_prob_stage: np.ndarray
-    log_prob_limit: np.ndarray
-    log_prob_class: np.ndarray
-    log_prob_delay: np.ndarray
-    time_ms: np.ndarray
-    area_ms: np.ndarray
+    log_prob_stage: np.ndarray  #: float32 [D], of the chosen stage
+    log_prob_limit: np.ndarray  #: float32 [D], of the chosen limit given the stage
+    log_prob_class: np.ndarray  #: float32 [D], of any limit with the same effect, given the stage
+    log_prob_delay: np.ndarray  #: float32 [D], of the chosen r given the stage; 0 where it was not free
+    time_ms: np.ndarray  #: float64 [D], simulated time
+    area_ms: np.ndarray  #: float64 [D], integral of the number of active jobs up to then
+    #: float32 [D, 8], state summary, columns :data:`decima.systems.spark.policy.kernel.observation.SUMMARY`
     critic: np.ndarray
-    end_ms: float
-    end_area_ms: float
-    completion_ms: np.ndarray
-    arrival_ms: np.ndarray
-    ideal_ms: np.ndarray
-    truncated: bool
+    end_ms: float  #: when the episode ended
+    end_area_ms: float  #: integral of the number of active jobs over the episode
+    completion_ms: np.ndarray  #: float64 [J], NaN for unfinished jobs
+    arrival_ms: np.ndarray  #: float64 [J]
+    ideal_ms: np.ndarray  #: float64 [J], duration of the job alone on an unlimited cluster
+    truncated: bool  #: whether the time limit ended it
 
     def __len__(self) -> int:
         return len(self.choice)

@@ -19,12 +19,11 @@ from decima.learning.loss import PROBABILITIES, Loss
 from decima.learning.returns import Episode
 from decima.learning.rollout import VALIDATION_SEED, RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
-from decima.learning.store import read_policy
+from decima.learning.store import StoredPolicy, read_policy
 from decima.learning.trainer import Score
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
-from decima.systems.spark.policy.growth import grown_weights
 from decima.systems.spark.policy.kernel.gradient import Chunk, Options, chunk_gradient
 from decima.systems.spark.policy.kernel.inference import decide_learned
 from decima.systems.spark.policy.kernel.layout import pack_layout
@@ -272,3 +271,48 @@ class DecimaRun(TrainingRun):
         return TaskValidation(
             self.task, self.architecture, budget.validation_sequences, budget.validation_seeds, threads
         )
+
+
+def grown_weights(stored: StoredPolicy, architecture: Architecture, seed: int) -> np.ndarray:
+    """Weights of a larger architecture that decides like a stored policy at first.
+
+    Inputs that the stored network does not have get weights of 0, perceptrons that it does not have their usual start.
+
+    Args:
+        stored: The policy to begin with.
+        architecture: The new network.
+        seed: Source of the weights of perceptrons that the stored policy lacks.
+
+    Returns:
+        Float32 [architecture.num_parameters].
+
+    Raises:
+        ConfigError: The new network lacks an input of the stored one, a layer has another width, or the rule
+            whose scores are added is another one.
+    """
+    if stored.architecture.residual != architecture.residual:
+        raise ConfigError(
+            f"start with policy {stored.name}: it has residual={stored.architecture.residual}, the new network "
+            f"residual={architecture.residual}; expected the same"
+        )
+    weights = architecture.initial_weights(seed)
+    parts, known = architecture.split(weights), stored.architecture.split(stored.weights)
+    before, after = stored.architecture.inputs, architecture.inputs
+    for name, values in known.items():
+        net, layer, part = name.split("/")
+        here = f"start with policy {stored.name}: {name}"
+        if name not in parts:
+            raise ConfigError(f"{here} is not in the new network, which must have all that the policy has")
+        if (layer, part) == ("0", "kernel") and net in before:
+            if missing := [label for label in before[net] if label not in after[net]]:
+                raise ConfigError(f"{here} has an input {missing[0]}, which the new network lacks")
+            rows = [after[net].index(label) for label in before[net]]
+            if parts[name].shape[1] != values.shape[1]:
+                raise ConfigError(f"{here} has width {values.shape[1]}, the new network {parts[name].shape[1]}")
+            parts[name][:] = 0.0
+            parts[name][rows] = values
+        elif parts[name].shape != values.shape:
+            raise ConfigError(f"{here} has shape {values.shape}, in the new network {parts[name].shape}")
+        else:
+            parts[name][:] = values
+    return weights

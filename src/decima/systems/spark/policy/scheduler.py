@@ -154,7 +154,7 @@ class LearnedScheduler(CompiledScheduler):
             state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, parameters, state)))
         record = policy_record(state)
         if rule is not None:
-            record.bind("net_rule_params", _values(rule))
+            record.bind("net_rule_params", np.array([rule.values[item.name] for item in rule.parameters]))
         # In the middle of a run what is known of the jobs stays, if an equal network found it.
         hint_ms, bound = self._hint_ms(state) if hint_ms is None else hint_ms, record.net_weights
         alike = (record.net_record, record.net_hint_ms) == (self.record, hint_ms)
@@ -253,11 +253,6 @@ def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndar
     return weights
 
 
-def _values(rule: CompiledScheduler) -> np.ndarray:
-    """Values of the parameters of a rule in their order, float64 [parameters]."""
-    return np.array([rule.values[item.name] for item in rule.parameters])
-
-
 def _extents(architecture: Architecture, layout: np.ndarray, parameters: int, state: ClusterState) -> dict[str, int]:
     """Lengths of the arrays of the policy's record, by extent; no room for recorded decisions.
 
@@ -322,21 +317,16 @@ def record_episode(state: ClusterState, scheduler: LearnedScheduler, seed: int) 
         raise ConfigError(f"the scheduler {scheduler.name} does not record; make it with record=True")
     while True:
         scheduler.bind(state)
-        _run(state, scheduler, seed)
+        rng, policy_rng = spawn_generators(seed)
+        if scheduler.teacher is None or isinstance(scheduler.teacher, CompiledScheduler):
+            state.start(rng, policy_rng, scheduler.decision.address)
+            state.advance()
+        else:
+            _run_taught(state, scheduler, rng, policy_rng)
         try:
             return collect_record(state)
         except RecordFullError:
             enlarge_buffers(state, scheduler.architecture.num_features)
-
-
-def _run(state: ClusterState, scheduler: LearnedScheduler, seed: int) -> None:
-    """Run an episode to its end; see :func:`record_episode`."""
-    rng, policy_rng = spawn_generators(seed)
-    if scheduler.teacher is not None and not isinstance(scheduler.teacher, CompiledScheduler):
-        _run_taught(state, scheduler, rng, policy_rng)
-        return
-    state.start(rng, policy_rng, scheduler.decision.address)
-    state.advance()
 
 
 def _run_taught(

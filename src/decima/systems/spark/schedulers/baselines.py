@@ -1,19 +1,27 @@
-"""Plain baselines: FIFO, fair sharing, shortest job first on the critical path, and chance.
+"""Plain baselines: FIFO, fair sharing, shortest job first, orders from outside, and chance.
 
-Source: §7.1 (1) to (3); ``random`` is ours, the floor of every comparison and the driver of many tests.
+Source: §7.1 (1) to (3); appendix H, job orderings with the critical path inside a job, whose caps and delays are ours;
+``random`` is ours, the floor of every comparison and the driver of many tests.
 """
 
 from dataclasses import replace
 from math import ceil
 
-from decima.core.decision import CompiledDecision, places
+from decima.core.decision import CompiledDecision, Parameter, places
 from decima.core.random import draw_below, next_raw
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.rules.choices import choose, choose_idle
-from decima.systems.spark.schedulers.fields import rule_of
+from decima.systems.spark.schedulers.fields import delay_by_array, rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
-from decima.systems.spark.schedulers.sharing import STAGE_RULE, STICKY, STRICT, UNLIMITED, share_executors
+from decima.systems.spark.schedulers.sharing import (
+    LEFTOVER,
+    STAGE_RULE,
+    STICKY,
+    STRICT,
+    UNLIMITED,
+    share_executors,
+)
 
 # ---- FIFO: jobs in order of arrival, each with as many executors as it can use, Spark's default ----------------------
 
@@ -88,6 +96,36 @@ def _sjf_cp(address):
 def sjf_cp(**values) -> CompiledScheduler:
     """Shortest job (by total work) first, next stage on its critical path."""
     return CompiledScheduler("sjf_cp", _sjf_cp, values)
+
+
+# ---- priorities and caps per job and delays per stage, from arrays; searches explore them ----------------------------
+
+PRIORITY = (
+    Parameter("stay", 1.0, -1.0, 1e9, "executors stay with a job below this many caps; negative: follow the order"),
+    replace(STAGE_RULE, default=1),
+    LEFTOVER,
+)
+_PRIORITY = places(PRIORITY)
+
+
+@CompiledDecision.reading(PRIORITY)
+def _priority(address):
+    state = state_at(address)
+    rule = rule_of(state)
+    for index in range(state.num_active):
+        job = state.active[index]
+        rule.job_key[job] = rule.job_rank[job]
+        cap = rule.job_limit_cap[job]
+        rule.job_share[job] = cap if cap > 0.0 else UNLIMITED
+    stage_rule, leftover = int(rule.params[_PRIORITY.stage_rule]), int(rule.params[_PRIORITY.leftover])
+    share_executors(state, rule.params[_PRIORITY.stay], stage_rule, leftover)
+    delay_by_array(state)
+
+
+@register("priority")
+def priority(**values) -> CompiledScheduler:
+    """Jobs by priority, each up to a cap (arrays ``job_rank``, ``job_limit_cap``, ``stage_delay_ms``)."""
+    return CompiledScheduler("priority", _priority, values)
 
 
 # ---- chance: a random stage of the frontier and number of executors --------------------------------------------------

@@ -19,7 +19,7 @@ from decima.systems.spark.rules.choices import remaining_work_ms
 from decima.systems.spark.schedulers.fields import rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import BATCH, STREAM, Preset, register
-from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
+from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, first_runnable, share_executors
 
 NAME = "capped_srw"
 # Above any remaining work in ms.
@@ -54,17 +54,6 @@ PRESETS = (
 
 
 @njit
-def can_launch(state, job):
-    """Whether a stage of the job's frontier is runnable."""
-    stage = state.runnable_head[job]
-    while stage != NONE:
-        if state.stage_in_frontier[stage]:
-            return True
-        stage = state.runnable_next[stage]
-    return False
-
-
-@njit
 def order_by_remaining_work(state):
     """Fill in work, keys and shares of the active jobs."""
     rule = rule_of(state)
@@ -77,7 +66,7 @@ def order_by_remaining_work(state):
         weight = work**power * exp(rule.job_share_factor[job]) if work > 0.0 else 0.0
         rule.job_work[job] = work
         rule.job_key[job] = work * exp(rule.job_order_factor[job])
-        if not can_launch(state, job):
+        if first_runnable(state, job) == NONE:
             rule.job_key[job] += _LATER
         rule.job_share[job] = weight
         total += weight

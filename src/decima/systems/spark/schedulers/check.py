@@ -132,22 +132,19 @@ def _clusters(workload: Workload, mode: str, executors: Sequence[int]) -> list[S
     return [Settings.of_mode(mode, executors=number) for number in executors]
 
 
+@dataclass(frozen=True)
 class _Case:
     """One scheduler on one workload and cluster."""
 
-    def __init__(self, scheduler: Scheduler, label: str, workload: Workload, settings: Settings, seed: int) -> None:
-        self._scheduler = scheduler
-        self._where = (
-            f"scheduler {scheduler.name!r}, workload {label!r}, mode {settings.mode}, "
-            f"executors {settings.executors}{' in classes' if settings.classes else ''}, seed {seed}"
-        )
-        self._workload = workload
-        self._settings = settings
-        self._seed = seed
+    scheduler: Scheduler
+    label: str
+    workload: Workload
+    settings: Settings
+    seed: int
 
     def check_python(self, pristine: Scheduler | None) -> list[_Trace]:
         """Run the same object twice and require the same decisions."""
-        traces = [self._run(self._scheduler) for _ in range(2)]
+        traces = [self._run(self.scheduler) for _ in range(2)]
         if difference := _difference(*traces):
             raise self._error(
                 f"two runs with the same seed differ {difference}; expected the same decisions; "
@@ -163,7 +160,7 @@ class _Case:
                 f"two runs inside the core with the same seed differ {difference}; expected the same decisions; draw "
                 "chance from state.policy_rng only, and set job_key and job_share before reading them"
             )
-        outside = self._run(self._scheduler)
+        outside = self._run(self.scheduler)
         if difference := _difference(inside[0], outside):
             raise self._error(
                 f"the run inside the core and the one through decide differ {difference}; expected the same decisions; "
@@ -181,12 +178,12 @@ class _Case:
         return chance if _difference(*fresh) else leftover
 
     def _state(self) -> ClusterState:
-        return new_state(self._workload, self._settings, log_decisions=True)
+        return new_state(self.workload, self.settings, log_decisions=True)
 
     def _run_inside(self) -> _Trace:
         state = self._state()
-        self._scheduler.bind(state)
-        state.start(*spawn_generators(self._seed), self._scheduler.decision.address)
+        self.scheduler.bind(state)
+        state.start(*spawn_generators(self.seed), self.scheduler.decision.address)
         guard = StateGuard(state)
         with self._explaining(state):
             state.advance()
@@ -195,10 +192,10 @@ class _Case:
 
     def _run(self, scheduler: Scheduler) -> _Trace:
         state = self._state()
-        rng, policy_rng = spawn_generators(self._seed)
+        rng, policy_rng = spawn_generators(self.seed)
         state.start(rng, policy_rng)
         observation = Observation(state)
-        with _GlobalChance(self._error), self._explaining(state):
+        with self._without_global_chance(), self._explaining(state):
             self._call("reset", scheduler.reset, policy_rng)
             guard = StateGuard(state)
             for _ in offers(state):
@@ -236,33 +233,32 @@ class _Case:
                 "decision"
             ) from error
 
-    def _error(self, message: str) -> SchedulerError:
-        return SchedulerError(f"{self._where}: {message}")
-
-
-class _GlobalChance:
-    """Notices draws from the global generators of NumPy and ``random``, and puts their state back."""
-
-    def __init__(self, make_error) -> None:
-        self._make_error = make_error
-
-    def __enter__(self) -> None:
-        self._numpy = np.random.get_state()  # noqa: NPY002
-        self._python = random.getstate()
-
-    def __exit__(self, kind, *_) -> None:
+    @contextmanager
+    def _without_global_chance(self) -> Iterator[None]:
+        """Notice draws from the global generators of NumPy and ``random``, and put their state back."""
+        of_numpy, of_python = np.random.get_state(), random.getstate()  # noqa: NPY002
         touched = []
-        if _comparable(np.random.get_state()) != _comparable(self._numpy):  # noqa: NPY002
-            touched.append("numpy.random")
-        if random.getstate() != self._python:
-            touched.append("random")
-        np.random.set_state(self._numpy)  # noqa: NPY002
-        random.setstate(self._python)
-        if touched and kind is None:
-            raise self._make_error(
+        try:
+            yield
+            if _comparable(np.random.get_state()) != _comparable(of_numpy):  # noqa: NPY002
+                touched.append("numpy.random")
+            if random.getstate() != of_python:
+                touched.append("random")
+        finally:
+            np.random.set_state(of_numpy)  # noqa: NPY002
+            random.setstate(of_python)
+        if touched:
+            raise self._error(
                 f"the global generator of {' and of '.join(touched)} was used or seeded; expected it untouched; "
                 "draw chance from the generator given to reset(rng)"
             )
+
+    def _error(self, message: str) -> SchedulerError:
+        settings = self.settings
+        return SchedulerError(
+            f"scheduler {self.scheduler.name!r}, workload {self.label!r}, mode {settings.mode}, executors "
+            f"{settings.executors}{' in classes' if settings.classes else ''}, seed {self.seed}: {message}"
+        )
 
 
 def _comparable(numpy_state: tuple) -> tuple:

@@ -120,11 +120,11 @@ def rank_stage(state, job, stage_rule, larger, long, frag):
 
 
 @njit
-def memory_offered(state):
-    """Memory of the executors that are offered."""
+def memory_of(state, counts):
+    """Memory of so many executors of each class."""
     memory = 0.0
     for executor_class in range(state.num_classes):
-        memory += state.class_offers[executor_class] * state.class_memory[executor_class]
+        memory += counts[executor_class] * state.class_memory[executor_class]
     return memory
 
 
@@ -135,18 +135,7 @@ def kept(state, job, by_memory):
         return float(job_allocation(state, job))
     memory = memory_kept(state, job)
     if job == state.source_job and state.job_state[job] == ACTIVE:
-        memory -= memory_offered(state)
-    return memory
-
-
-@njit
-def total_of(state, by_memory):
-    """What there is to share: executors, or their memory."""
-    if not by_memory:
-        return float(state.num_executors)
-    memory = 0.0
-    for executor_class in range(state.num_classes):
-        memory += state.class_executors[executor_class] * state.class_memory[executor_class]
+        memory -= memory_of(state, state.class_offers)
     return memory
 
 
@@ -215,7 +204,8 @@ def share_classes(state, stay_factor, stage_rule, leftover, larger, price, by_me
         if stage != NONE and not suppressed:
             keep = offered
             share = rule.job_share[job]
-            if kept(state, job, by_memory) + (memory_offered(state) if by_memory else offered) > stay_factor * share:
+            offer = memory_of(state, state.class_offers) if by_memory else float(offered)
+            if kept(state, job, by_memory) + offer > stay_factor * share:
                 keep = _up_to_share(state, job, stage, by_memory)
             if keep > 0:
                 _give(state, stage, keep, any_class)
@@ -248,7 +238,7 @@ def set_weighted_shares(state, alpha, order, by_memory):
         rule.job_share[job] = weight
         if state.job_unsaturated[job] > 0:
             weights += weight
-    total = total_of(state, by_memory)
+    total = memory_of(state, state.class_executors) if by_memory else float(state.num_executors)
     for index in range(state.num_active):
         job = state.active[index]
         share = total * rule.job_share[job] / weights if weights > 0.0 else 1.0

@@ -61,23 +61,29 @@ class Scheduler(Protocol):
         """Decide about the free executors when a stage can be chosen."""
 
 
-class StageView:
-    """Stage as a scheduler sees it: the live state, valid only inside ``decide``."""
+class _View:
+    """A part of the live state by its number."""
 
     __slots__ = ("_state", "id")
 
-    def __init__(self, state: ClusterState, stage: int) -> None:
+    def __init__(self, state: ClusterState, number: int) -> None:
         self._state = state
-        self.id = int(stage)
-
-    def __repr__(self) -> str:
-        return f"StageView(job={self.job.id}, stage={self.index})"
+        self.id = int(number)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, StageView) and other.id == self.id
+        return isinstance(other, type(self)) and other.id == self.id
 
     def __hash__(self) -> int:
         return self.id
+
+
+class StageView(_View):
+    """Stage as a scheduler sees it: the live state, valid only inside ``decide``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"StageView(job={self.job.id}, stage={self.index})"
 
     @property
     def job(self) -> JobView:
@@ -167,23 +173,13 @@ class StageView:
         return float(state.slot_end_ms[self.id]) - state.now_ms if state.stage_slot[self.id] == WITHHELD else 0.0
 
 
-class JobView:
+class JobView(_View):
     """Job as a scheduler sees it: the live state, valid only inside ``decide``."""
 
-    __slots__ = ("_state", "id")
-
-    def __init__(self, state: ClusterState, job: int) -> None:
-        self._state = state
-        self.id = int(job)
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"JobView({self.id})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, JobView) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return self.id
 
     @property
     def stages(self) -> list[StageView]:
@@ -469,9 +465,9 @@ def require_protocol(scheduler: object) -> None:
     for method, argument in _METHODS.items():
         function = getattr(scheduler, method, None)
         if not callable(function):
-            raise SchedulerError(
-                f"{class_name} has no method {method}; expected {method}({argument}){_hint(scheduler)}"
-            )
+            alone = "; a plain function is not enough, give it a class with name, reset and decide"
+            meant = alone if inspect.isfunction(scheduler) else ""
+            raise SchedulerError(f"{class_name} has no method {method}; expected {method}({argument}){meant}")
         try:
             inspect.signature(function).bind(None)
         except TypeError:
@@ -488,10 +484,3 @@ def require_protocol(scheduler: object) -> None:
         raise SchedulerError(
             f'{class_name}.name is {name!r}; expected a non-empty string, for titles and tables: name = "my_scheduler"'
         )
-
-
-def _hint(scheduler: object) -> str:
-    """Hint for an error message on what may have been meant."""
-    if inspect.isfunction(scheduler):
-        return "; a plain function is not enough, give it a class with name, reset and decide"
-    return ""

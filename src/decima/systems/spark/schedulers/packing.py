@@ -1,12 +1,44 @@
-"""Formulas of packing heuristics, in plain NumPy: what the compiled schedulers ``graphene`` and ``tetris`` compute.
+"""Packing heuristics for several classes of executors, and their formulas in plain NumPy.
+
+Graphene* holds troublesome stages back: those whose tasks are long for their job (``long``) or fit few executors
+(``frag``). While a troublesome stage of a job is not available, because a parent still needs executors, all of them
+come last in order. Weighted fair sharing of several classes is Graphene* without such stages. Both take the best fit
+first: the best-fitting class is exhausted before any other, and the executors of all classes together do not exceed a
+job's share, which is counted in executors or in memory. Tetris takes the best aligned pair of stage and class.
 
 Source: appendix F; Grandl et al., "Graphene: Packing and dependency-aware scheduling for data-parallel clusters", OSDI
-2016, section 4.1; Grandl et al., "Multi-resource packing for cluster schedulers" (Tetris), SIGCOMM 2014.
+2016, section 4.1; Grandl et al., "Multi-resource packing for cluster schedulers" (Tetris), SIGCOMM 2014. Differs:
+thresholds, order of jobs and the use of larger classes are not given in appendix F; ``decima tune graphene --grid``
+searches them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+
+from decima.core.decision import CompiledDecision, Parameter, places
+from decima.core.jit import njit
+from decima.systems.spark.fields import ACTIVE, NONE, state_at
+from decima.systems.spark.rules.choices import choose_class, choose_idle
+from decima.systems.spark.rules.classes import fits_class
+from decima.systems.spark.rules.frontier import stage_room
+from decima.systems.spark.schedulers.class_sharing import (
+    BY_MEMORY,
+    LARGER,
+    NEVER_HARD,
+    NEVER_LONG,
+    set_weighted_shares,
+    share_classes,
+)
+from decima.systems.spark.schedulers.fields import rule_of
+from decima.systems.spark.schedulers.interface import CompiledScheduler
+from decima.systems.spark.schedulers.registry import register
+from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT
+from decima.systems.spark.schedulers.weighted_fair import ALPHA, ORDER
+
+# ---- formulas: what the compiled rules below compute ----------------------------------------------------------------
 
 
 def long_scores(durations_ms: np.ndarray) -> np.ndarray:
@@ -38,8 +70,12 @@ def frag_scores(requests: np.ndarray, classes: np.ndarray, executors: np.ndarray
     Source: Graphene, section 4.1, FragScore. Differs: there it is the least time that a stage's work needs over the
     time of a greedy packer; with whole executors that is this share, but for rounding to whole waves of tasks.
     """
-    fits = (np.asarray(requests)[:, None, :] <= np.asarray(classes)[None, :, :]).all(axis=2)
-    return fits @ np.asarray(executors) / np.sum(executors)
+    return _fits(requests, classes) @ np.asarray(executors) / np.sum(executors)
+
+
+def _fits(requests: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Whether tasks of each stage run on executors of each class, bool [stages, classes]."""
+    return (np.asarray(requests)[:, None, :] <= np.asarray(classes)[None, :, :]).all(axis=2)
 
 
 def troublesome(
@@ -76,6 +112,107 @@ def alignment(requests: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
     Source: Tetris, section 3.2; appendix F.
     """
-    requests, classes = np.asarray(requests, dtype=np.float64), np.asarray(classes, dtype=np.float64)
-    fits = (requests[:, None, :] <= classes[None, :, :]).all(axis=2)
-    return np.where(fits, requests @ classes.T, -np.inf)
+    products = np.asarray(requests, dtype=np.float64) @ np.asarray(classes, dtype=np.float64).T
+    return np.where(_fits(requests, classes), products, -np.inf)
+
+
+# ---- Graphene*, and weighted fair sharing with the best fit first, the tuned weighted fair heuristic of section 7.2 --
+
+
+SHARES = (ALPHA, ORDER, LARGER, BY_MEMORY, replace(STRICT, default=0), STAGE_RULE, LEFTOVER)
+GRAPHENE = (
+    Parameter(
+        "long", 0.8, 0.0, 2.0, "least long score of a troublesome stage; above 1: none is too long", tunable=True
+    ),
+    Parameter("frag", 0.25, -1.0, 1.0, "most fragmentation score of one; below 0: none is hard to pack", tunable=True),
+    *SHARES,
+)
+_GRAPHENE = places(GRAPHENE)
+_SHARE = places(SHARES)
+_FIRST_SHARE = len(GRAPHENE) - len(SHARES)
+
+
+@njit
+def _share(state, first, long, frag):
+    """Give executors by weighted shares, whose parameters begin at ``first``."""
+    params = rule_of(state).params
+    by_memory = params[first + _SHARE.by_memory] > 0.0
+    set_weighted_shares(state, params[first + _SHARE.alpha], params[first + _SHARE.order], by_memory)
+    stage_rule, leftover = int(params[first + _SHARE.stage_rule]), int(params[first + _SHARE.leftover])
+    larger, stay = int(params[first + _SHARE.larger]), 1e9 * params[first + _SHARE.sticky]
+    share_classes(state, stay, stage_rule, leftover, larger, 0.0, by_memory, long, frag)
+
+
+@CompiledDecision.reading(SHARES)
+def _weighted_best_fit(address):
+    _share(state_at(address), 0, NEVER_LONG, NEVER_HARD)
+
+
+@CompiledDecision.reading(GRAPHENE)
+def _graphene(address):
+    state = state_at(address)
+    params = rule_of(state).params
+    _share(state, _FIRST_SHARE, params[_GRAPHENE.long], params[_GRAPHENE.frag])
+
+
+@register("weighted_best_fit")
+def weighted_best_fit(**values) -> CompiledScheduler:
+    """Shares proportional to (total work)^alpha over several classes of executors, best fit first."""
+    return CompiledScheduler("weighted_best_fit", _weighted_best_fit, values)
+
+
+@register("graphene")
+def graphene(**values) -> CompiledScheduler:
+    """Graphene*: troublesome stages of a job together, tuned weighted fair shares, best fit."""
+    return CompiledScheduler("graphene", _graphene, values)
+
+
+# ---- Tetris: the best aligned pair, then as much parallelism as the stage can use ------------------------------------
+
+# Differs: only pairs that fit count; runnable stages go before those that could only be given executors ahead of time;
+# among equals the job that came first, and in it the first stage.
+TETRIS = (
+    Parameter("sticky", 0, 0, 1, "1: executors stay with their job while it can use them; 0: they follow the packing"),
+)
+_TETRIS = places(TETRIS)
+
+
+@njit
+def _best_pair(state, job, stage, executor_class, score):
+    """Better of a pair and a job's best pair, scored; unrunnable stages score below 0."""
+    for each in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        if not state.stage_in_frontier[each]:
+            continue
+        behind = 0.0 if state.stage_runnable[each] else 1e9
+        for size in range(state.num_classes):
+            if state.class_offers[size] == 0 or not fits_class(state, each, size):
+                continue
+            product = (
+                state.stage_memory[each] * state.class_memory[size] + state.stage_cpu[each] * state.class_cpu[size]
+            )
+            if stage == NONE or product - behind > score:
+                stage, executor_class, score = each, size, product - behind
+    return stage, executor_class, score
+
+
+@CompiledDecision.reading(TETRIS)
+def _tetris(address):
+    state = state_at(address)
+    stage, executor_class, score = NONE, NONE, 0.0
+    job = state.source_job
+    if rule_of(state).params[_TETRIS.sticky] > 0.0 and job != NONE and state.job_state[job] == ACTIVE:
+        stage, executor_class, score = _best_pair(state, job, stage, executor_class, score)
+    if stage == NONE:
+        for index in range(state.num_active):
+            if state.job_frontier[state.active[index]] > 0:
+                stage, executor_class, score = _best_pair(state, state.active[index], stage, executor_class, score)
+    if stage == NONE:
+        choose_idle(state)
+        return
+    choose_class(state, stage, min(stage_room(state, stage), state.class_offers[executor_class]), executor_class)
+
+
+@register("tetris")
+def tetris(**values) -> CompiledScheduler:
+    """Stage and class with the largest dot product of request and executor, maximally parallel."""
+    return CompiledScheduler("tetris", _tetris, values)

@@ -9,20 +9,16 @@ price of 0 leaves the order of jobs, a high one serves exact fits first.
 No paper has this rule. It shows the trade-off of the paper's Figure 12b, large executors for small jobs.
 """
 
-from math import ceil, exp
-
 from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import state_at
-from decima.systems.spark.rules.choices import remaining_work_ms
-from decima.systems.spark.schedulers.capped_srw import can_launch
+from decima.systems.spark.schedulers.capped_srw import order_by_remaining_work
 from decima.systems.spark.schedulers.class_sharing import NEVER_HARD, NEVER_LONG, ORDER_FIRST, share_classes
 from decima.systems.spark.schedulers.fields import rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
 from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE
 
-_LATER = 1e15  # above any remaining work in ms
-
+# The first three in the order of ``capped_srw``.
 PARAMETERS = (
     Parameter("c0", 1.33, 0.1, 30.0, "oversubscription of the proportional share", tunable=True),
     Parameter("c1", 0.3, -2.0, 10.0, "executors added to every share", tunable=True),
@@ -38,33 +34,10 @@ P = places(PARAMETERS)
 @CompiledDecision.reading(PARAMETERS)
 def _priced_srw(address):
     state = state_at(address)
-    rule = rule_of(state)
-    params = rule.params
-    total = 0.0
-    for index in range(state.num_active):
-        job = state.active[index]
-        work = remaining_work_ms(state, job)
-        weight = work ** params[P.power] * exp(rule.job_share_factor[job]) if work > 0.0 else 0.0
-        rule.job_share[job] = weight
-        rule.job_key[job] = work * exp(rule.job_order_factor[job])
-        if state.job_frontier[job] > 0 and not can_launch(state, job):
-            rule.job_key[job] += _LATER
-        total += rule.job_share[job]
-    for index in range(state.num_active):
-        job = state.active[index]
-        part = rule.job_share[job] / total if total > 0.0 else 1.0
-        rule.job_share[job] = max(1.0, ceil(params[P.c0] * state.num_executors * part + params[P.c1]))
-    share_classes(
-        state,
-        params[P.release],
-        int(params[P.stage_rule]),
-        int(params[P.leftover]),
-        ORDER_FIRST,
-        params[P.price],
-        False,
-        NEVER_LONG,
-        NEVER_HARD,
-    )
+    params = rule_of(state).params
+    order_by_remaining_work(state)
+    stage_rule, leftover, price = int(params[P.stage_rule]), int(params[P.leftover]), params[P.price]
+    share_classes(state, params[P.release], stage_rule, leftover, ORDER_FIRST, price, False, NEVER_LONG, NEVER_HARD)
 
 
 @register("priced_srw")

@@ -245,19 +245,16 @@ class ByArrivals(CompiledScheduler):
     def __repr__(self) -> str:
         return f"ByArrivals({self.forms[BATCH]!r}, {self.forms[STREAM]!r})"
 
-    def of(self, *, streaming: bool) -> CompiledScheduler:
-        """The form for batches or for streams."""
-        return self.forms[STREAM if streaming else BATCH]
-
     def form_for(self, jobs: Workload | Iterable[Workload] | bool) -> CompiledScheduler:
         """The form on some jobs, see :func:`decima.core.system.form_for`."""
-        if isinstance(jobs, bool):
-            return self.of(streaming=jobs)
-        workloads = [jobs] if isinstance(jobs, Workload) else jobs
-        return self.of(streaming=any((each.arrival_ms[~each.initial] > 0.0).any() for each in workloads))
+        streaming = jobs
+        if not isinstance(jobs, bool):
+            workloads = [jobs] if isinstance(jobs, Workload) else jobs
+            streaming = any((each.arrival_ms[~each.initial] > 0.0).any() for each in workloads)
+        return self.forms[STREAM if streaming else BATCH]
 
     def _of(self, state: ClusterState) -> CompiledScheduler:
-        return self.of(streaming=bool(np.any(state.job_arrival_ms > 0.0)))
+        return self.form_for(bool(np.any(state.job_arrival_ms > 0.0)))
 
     def bind(self, state: ClusterState) -> None:
         """Hand what the form for the state's jobs needs to the state; see the form."""

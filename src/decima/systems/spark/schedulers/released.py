@@ -5,7 +5,6 @@ offered executor stays with its job whatever the job's share is, and FIFO counts
 the job lives.
 """
 
-
 from decima.core.decision import CompiledDecision
 from decima.core.jit import njit
 from decima.systems.spark.fields import ACTIVE, NONE, state_at

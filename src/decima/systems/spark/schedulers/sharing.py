@@ -4,6 +4,7 @@ A heuristic fills ``job_key`` (jobs are served in ascending order) and ``job_sha
 hold) for the active jobs and calls :func:`share_executors`.
 """
 
+from dataclasses import replace
 from math import sqrt
 
 from decima.core.decision import Parameter
@@ -18,19 +19,9 @@ UNLIMITED = 1e18
 FREE, MEASURED = -1.0, 0.0
 
 STICKY = Parameter(
-    "sticky",
-    1,
-    0,
-    1,
-    "1: offered executors stay with their job while it can use them; 0: they follow the order",
+    "sticky", 1, 0, 1, "1: offered executors stay with their job while it can use them; 0: they follow the order"
 )
-STRICT = Parameter(
-    "sticky",
-    1,
-    0,
-    1,
-    "1: offered executors stay with their job while it can use them; 0: up to its share only",
-)
+STRICT = replace(STICKY, doc="1: offered executors stay with their job while it can use them; 0: up to its share only")
 LEFTOVER = Parameter(
     "leftover", 1, 0, 2, "when every job has its share: 0: idle; 1: divided evenly over the frontier; 2: first in order"
 )
@@ -160,6 +151,15 @@ def share_executors(state, stay_factor, stage_rule, leftover, entry_ms=FREE):
 
 
 @njit
+def first_runnable(state, job):
+    """First stage of the frontier among the runnable ones of a job, or NONE."""
+    stage = state.runnable_head[job]
+    while stage != NONE and not state.stage_in_frontier[stage]:
+        stage = state.runnable_next[stage]
+    return stage
+
+
+@njit
 def pick_runnable_first(state, job):
     """First frontier stage, runnable ones first; NONE without.
 
@@ -167,12 +167,8 @@ def pick_runnable_first(state, job):
     """
     if state.job_frontier[job] == 0:
         return NONE
-    stage = state.runnable_head[job]
-    while stage != NONE:
-        if state.stage_in_frontier[stage]:
-            return stage
-        stage = state.runnable_next[stage]
-    return first_frontier_stage(state, job)
+    stage = first_runnable(state, job)
+    return first_frontier_stage(state, job) if stage == NONE else stage
 
 
 @njit

@@ -6,10 +6,9 @@ below their share is served first, nor whether shares are strict: the preset ``p
 executors stay with their job. The default has strict shares and serves small jobs first.
 """
 
-from math import ceil
-
 from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import state_at
+from decima.systems.spark.schedulers.class_sharing import set_weighted_shares
 from decima.systems.spark.schedulers.fields import rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import BATCH, STREAM, Preset, register
@@ -41,21 +40,9 @@ PRESETS = (
 @CompiledDecision.reading(PARAMETERS)
 def _weighted_fair(address):
     state = state_at(address)
-    rule = rule_of(state)
-    alpha = rule.params[P.alpha]
-    total = 0.0
-    for index in range(state.num_active):
-        job = state.active[index]
-        weight = state.job_work_ms[job] ** alpha if state.job_work_ms[job] > 0.0 else 1.0
-        rule.job_key[job] = index if rule.params[P.order] == 0.0 else state.job_work_ms[job]
-        rule.job_share[job] = weight
-        if state.job_unsaturated[job] > 0:
-            total += weight
-    for index in range(state.num_active):
-        job = state.active[index]
-        rule.job_share[job] = ceil(state.num_executors * rule.job_share[job] / total - 1e-9) if total > 0.0 else 1.0
-    stage_rule, leftover = int(rule.params[P.stage_rule]), int(rule.params[P.leftover])
-    share_executors(state, 1e9 * rule.params[P.sticky], stage_rule, leftover)
+    params = rule_of(state).params
+    set_weighted_shares(state, params[P.alpha], params[P.order], False)
+    share_executors(state, 1e9 * params[P.sticky], int(params[P.stage_rule]), int(params[P.leftover]))
 
 
 @register("weighted_fair", presets=PRESETS)

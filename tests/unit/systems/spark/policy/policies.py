@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
+from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
-from decima.systems.spark.tables import WorkloadTables
 from tests.drivers import Watching
 from tests.policy_oracle import Oracle, record_decision
 from tests.random_clusters import random_settings, random_workload
@@ -71,13 +70,19 @@ def make_state(workload, mode="paper", log=False, **settings):
 
 def state_of(workload, settings, log=False):
     """A state of the workload on a cluster."""
-    return ClusterState(WorkloadTables(workload, settings), settings, log_decisions=log)
+    return new_state(workload, settings, log_decisions=log)
 
 
 def random_state(seed, log=False, **fixed):
     """A random workload on a random cluster that policies cannot bring to a halt."""
     rng = np.random.default_rng(seed)
     return state_of(random_workload(rng), random_settings(rng, **fixed), log=log)
+
+
+def finish_times(state, scheduler, seed=0):
+    """When the jobs finish, in ms."""
+    run_state(state, scheduler, seed)
+    return state.job_finish_ms.copy()
 
 
 def missing_children(record, state):
@@ -108,7 +113,13 @@ def checked_answer(policy, record, d, state):
     answer, choice, allowed = answer_of(policy, record, d, state)
     assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[choice], abs=1e-5)
     assert not policy.greedy or answer.log_prob_stage[choice] >= answer.log_prob_stage.max() - 1e-5
-    if policy.architecture.limit == "none":
+    chosen = int(record.delay[d])
+    if not record.delay_free[d]:
+        assert chosen == record.log_prob_delay[d] == 0
+    else:
+        assert record.log_prob_delay[d] == pytest.approx(answer.log_prob_delay[chosen], abs=1e-5)
+        assert not policy.greedy or answer.log_prob_delay[chosen] >= answer.log_prob_delay.max() - 1e-5
+    if policy.architecture.limit == "none" or chosen > 0:
         assert record.log_prob_limit[d] == record.log_prob_class[d] == 0.0
     else:
         log_class = answer.log_prob_class(record.class_low[d], record.class_high[d])

@@ -129,6 +129,33 @@ def test_dictionary_and_back():
         ({"max_executors": 0}, "max_executors must be in whole numbers from 1 to 1000000, got 0"),
         ({"max_executors": 10**12}, "max_executors must be in whole numbers from 1 to 1000000, got 1000000000000"),
         ({"width": 3}, "unknown option of an architecture: width"),
+        ({"feature_log": True, "features": "released"}, "feature_log needs the features of the paper"),
+        # Idle slots.
+        ({"replaced_seed": -1}, "replaced_seed must be a whole number from 0 on, got -1"),
+        ({"delays": -1}, "delays must be a whole number from 0 to 1000, got -1"),
+        ({"delays": 1001}, "delays must be a whole number"),
+        ({"delays": 2.5}, "delays must be a whole number"),
+        ({"delays": True}, "delays must be a whole number"),
+        ({"idle": "sleep"}, "idle must be one of timer, hold, got 'sleep'"),
+        ({"idle": "hold"}, "idle 'hold' .* needs delays=1, got delays=0"),
+        ({"idle": "hold", "delays": 10}, "idle 'hold' .* needs delays=1, got delays=10"),
+        ({"delay_context": "all"}, "delay_context must be one of"),
+        ({"job_shape": "yes"}, "job_shape must be one of"),
+        ({"job_shape": "heads", "durations": False}, "hides"),
+        # Classes of executors, and limits on a grid.
+        ({"executor_classes": 1}, "executor_classes must be 0 or a whole number from 2 to 8, got 1"),
+        ({"executor_classes": 9}, "from 2 to 8, got 9"),
+        ({"executor_classes": 2.5}, "got 2.5"),
+        ({"limit_grid": -1}, "limit_grid must be 0 or a whole number from 2 to 1000, got -1"),
+        ({"limit_grid": 10, "limit": "output"}, "needs the limit as an input of w, got limit='output'"),
+        ({"executor_classes": 4, "delays": 2}, "idle slots"),
+        # Scores of a rule.
+        ({"residual": "fifo"}, "residual must be none, capped_srw or entry_srw"),
+        ({"residual": "capped"}, "residual: unknown scheduler 'capped'"),
+        ({"residual": "capped_srw:c9=1"}, "no parameter 'c9'"),
+        ({"residual": "capped_srw", "delays": 2}, "residual works neither with idle slots"),
+        ({"residual": "capped_srw", "limit_grid": 4}, "residual works neither with idle slots"),
+        ({"residual": "capped_srw", "executor_classes": 3}, "residual works neither with idle slots"),
     ],
 )
 def test_impossible_options_are_refused(changes, message):
@@ -155,7 +182,7 @@ def test_third_head_comes_last_and_begins_with_one_chance():
     assert names == [*(net.name for net in plain.perceptrons), "d"]
     head = idle.perceptrons[-1]
     assert head.widths == (2 * 16, 32, 16, 11)
-    assert idle.replace(delay_context="embedding").delay_score_width == 3 * 16
+    assert len(idle.replace(delay_context="embedding").inputs["d"]) == 3 * 16
     parts = idle.split(idle.initial_weights(3))
     assert not parts["d/2/kernel"].any()
     chances = np.exp(parts["d/2/bias"].astype(np.float64))
@@ -170,17 +197,17 @@ def test_holding_alone_changes_nothing_but_the_head():
 @pytest.mark.parametrize(
     ("changes", "widths"),
     [
-        ({}, (0, 5 + 48, 48)),
-        ({"delays": 10}, (2, 6 + 48 + 2, 50)),
-        ({"job_shape": "heads"}, (2, 5 + 48 + 2, 50)),
-        ({"delays": 10, "job_shape": "replaced"}, (0, 6 + 48, 48)),
-        ({"delays": 10, "durations": False}, (0, 6 + 48, 48)),
-        ({"delays": 2, "graph_embedding": False}, (2, 6 + 2, 8)),
+        ({}, (0, 5 + 48, 49)),
+        ({"delays": 10}, (2, 6 + 48 + 2, 51)),
+        ({"job_shape": "heads"}, (2, 5 + 48 + 2, 51)),
+        ({"delays": 10, "job_shape": "replaced"}, (0, 6 + 48, 49)),
+        ({"delays": 10, "durations": False}, (0, 6 + 48, 49)),
+        ({"delays": 2, "graph_embedding": False}, (2, 6 + 2, 9)),
     ],
 )
 def test_where_the_shape_of_jobs_enters(changes, widths):
     architecture = Architecture.paper(**changes)
-    assert (architecture.shape_width, architecture.stage_score_width, architecture.limit_score_width) == widths
+    assert (architecture.shape_width, len(architecture.inputs["q"]), len(architecture.inputs["w"])) == widths
 
 
 def test_hidden_durations_hide_the_shape_of_jobs():
@@ -201,24 +228,3 @@ def test_the_shape_of_jobs_in_the_places_of_two_features_drawn_by_seed():
     assert len(drawn) > 5  # of ten pairs
     hidden = Architecture.paper(job_shape="replaced", durations=False).stage_features
     assert not {each.name for each in hidden} & set(SHAPE_FEATURES)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"replaced_seed": -1}, "replaced_seed must be a whole number from 0 on, got -1"),
-        ({"delays": -1}, "delays must be a whole number from 0 to 1000, got -1"),
-        ({"delays": 1001}, "delays must be a whole number"),
-        ({"delays": 2.5}, "delays must be a whole number"),
-        ({"delays": True}, "delays must be a whole number"),
-        ({"idle": "sleep"}, "idle must be one of timer, hold, got 'sleep'"),
-        ({"idle": "hold"}, "idle 'hold' .* needs delays=1, got delays=0"),
-        ({"idle": "hold", "delays": 10}, "idle 'hold' .* needs delays=1, got delays=10"),
-        ({"delay_context": "all"}, "delay_context must be one of"),
-        ({"job_shape": "yes"}, "job_shape must be one of"),
-        ({"job_shape": "heads", "durations": False}, "hides"),
-    ],
-)
-def test_bad_options_of_idle_slots(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        Architecture.paper(**changes)

@@ -117,18 +117,6 @@ def test_the_shape_of_a_job_is_that_of_the_published_example():
     np.testing.assert_allclose(seen, np.tile([15_000 / 100_000, 27 / 15 / 20], (6, 1)), rtol=1e-6)
 
 
-def test_released_features_by_hand():
-    steps = Steps(two_jobs(), executors=4, mode="released")
-    policy = make_policy("released")
-    np.testing.assert_allclose(
-        observe(steps, policy),
-        [[0, -2, 0.2, 5 * 0.02, 5 / 200], [0, -2, 0.2, 3 * 0.04, 3 / 200], [0, -2, 0.2, 10 * 0.01, 10 / 200]],
-        rtol=1e-6,
-    )
-    steps.choose(0, 0, 3)
-    np.testing.assert_allclose(observe(steps, policy)[:, 0], [3 / 20, 3 / 20, 0], rtol=1e-6)
-
-
 @pytest.mark.parametrize("architecture", FEATURE_OPTIONS, ids=str)
 def test_features_by_definition(architecture):
     policy = make_policy(architecture, greedy=False, interarrival_s=7.0)

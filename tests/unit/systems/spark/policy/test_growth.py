@@ -7,7 +7,7 @@ from decima.core.errors import ConfigError
 from decima.evaluation.run import simulate
 from decima.learning.store import StoredPolicy
 from decima.systems.spark.policy.architecture import Architecture
-from decima.systems.spark.policy.growth import grown_weights
+from decima.systems.spark.policy.run import grown_weights
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.workload import synthetic_poisson
 from tests.unit.systems.spark.policy.policies import random_weights
@@ -20,9 +20,16 @@ def stored(architecture, tmp_path):
 
 
 @pytest.mark.parametrize("make", [Architecture.paper, Architecture.released])
-def test_a_third_head_and_more_features_decide_alike_at_first(make, tmp_path):
-    policy = stored(make(**SMALL), tmp_path)
-    larger = make(**SMALL, delays=4, more_features=("remaining", "since_smaller"))
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ({}, {"delays": 4, "more_features": ("remaining", "since_smaller")}),
+        ({"delays": 4}, {"delays": 4, "delay_context": "embedding"}),
+    ],
+)
+def test_a_third_head_and_more_inputs_decide_alike_at_first(make, known, new, tmp_path):
+    policy = stored(make(**SMALL, **known), tmp_path)
+    larger = make(**SMALL, **new)
     assert larger.shape_width > 0
     weights = grown_weights(policy, larger, 0)
     jobs = synthetic_poisson(8, 10.0, seed=0)

@@ -10,6 +10,7 @@ from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from tests.policy_oracle import Graph, Oracle, entropy, record_decision
 from tests.policy_records import Record, Tables, random_jobs, random_record
+from tests.unit.systems.spark.policy.policies import random_weights
 
 pytestmark = pytest.mark.tensorflow
 
@@ -56,12 +57,6 @@ VARIANTS = {
 OUTPUTS = {"log_prob_stage", "log_prob_limit", "log_prob_class", "entropy_stage", "entropy_limit", "entropy_class"}
 
 
-def random_weights(architecture, seed=0):
-    """Weights with biases that are not zero."""
-    weights = architecture.initial_weights(seed)
-    return weights + np.random.default_rng(seed).normal(scale=0.1, size=len(weights)).astype(np.float32)
-
-
 def make_records(architecture, seed=0, count=3, decisions=6):
     rng = np.random.default_rng(seed)
     jobs = random_jobs(rng, 8)
@@ -79,7 +74,7 @@ def make_records(architecture, seed=0, count=3, decisions=6):
         )
         for _ in range(count)
     ]
-    return jobs, Tables.of(jobs), records
+    return Tables.of(jobs), records
 
 
 def run(architecture, weights, tensors):
@@ -132,7 +127,7 @@ def expected_outputs(architecture, weights, records, tables):
 def test_every_option_computes_what_plain_numpy_does(name):
     architecture = VARIANTS[name]
     weights = random_weights(architecture)
-    _, tables, records = make_records(architecture)
+    tables, records = make_records(architecture)
     tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
     found = run(architecture, weights, tensors)
     expected = expected_outputs(architecture, weights, records, tables)
@@ -147,7 +142,7 @@ def test_every_option_computes_what_plain_numpy_does(name):
 
 def test_options_change_the_result():
     """Otherwise the comparison above might compare nothing."""
-    _, tables, records = make_records(PAPER)
+    tables, records = make_records(PAPER)
     tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
     stage = {}
     for name in ("paper", "perceptron-input", "rectified-outputs", "no-summary-g", "no-graph-embedding", "one-level"):
@@ -284,7 +279,7 @@ def test_edges_may_have_features():
 def test_gradients_agree_with_differences_of_the_oracle(name):
     architecture = VARIANTS[name].replace(embedding=3, hidden=(4,), score_hidden=(5,))
     weights = random_weights(architecture, seed=1)
-    _, tables, records = make_records(architecture, seed=1, count=2, decisions=3)
+    tables, records = make_records(architecture, seed=1, count=2, decisions=3)
     tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
     model = network.DecimaNetwork(architecture, len(tensors["level_sizes"]), weights)
     used = {"log_prob_stage": 1.0, "log_prob_class": 0.7, "log_prob_limit": 0.3, "entropy_stage": 0.5}
@@ -314,7 +309,7 @@ def test_huge_scores_stay_finite():
     for name, part in PAPER.split(weights).items():
         if name in ("q/2/kernel", "w/2/kernel"):
             part *= 1e5
-    _, tables, records = make_records(PAPER)
+    tables, records = make_records(PAPER)
     tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
     model = network.DecimaNetwork(PAPER, len(tensors["level_sizes"]), weights)
     with tf.GradientTape() as tape:
@@ -338,7 +333,7 @@ def test_one_trace_serves_all_batches():
         return model(batch)
 
     for seed in range(3):
-        _, tables, records = make_records(PAPER, seed=seed, count=seed + 1)
+        tables, records = make_records(PAPER, seed=seed, count=seed + 1)
         batch = GraphBatch(records, tables.child_offset, tables.child)
         found = outputs(batch.tensors(num_levels=12))
         eager = run(PAPER, weights, batch.tensors())

@@ -7,12 +7,19 @@ import pytest
 
 from decima.core.errors import ConfigError
 from decima.systems.spark.policy.kernel.observation import SUMMARY
-from decima.systems.spark.policy.record import RecordFullError, bind_buffers, collect_record
+from decima.systems.spark.policy.record import CAPACITIES, RecordFullError, bind_buffers, collect_record
 from decima.systems.spark.policy.scheduler import record_episode
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch, synthetic_poisson
-from tests.unit.systems.spark.policy.policies import BASES, make_policy, make_state, random_state, watch
+from tests.unit.systems.spark.policy.policies import (
+    BASES,
+    finish_times,
+    make_policy,
+    make_state,
+    random_state,
+    watch,
+)
 from tests.unit.systems.spark.policy.test_features import wanted_features
 
 
@@ -153,9 +160,8 @@ def test_small_buffers_are_enlarged():
     policy = make_policy(greedy=False, record=True)
     state = make_state(synthetic_batch(6), executors=10)
     wanted = record_episode(state, policy, 0)
-    sizes = ("decisions", "instances", "nodes", "pairs", "candidates")
-    for tight in sizes:
-        bind_buffers(state, 5, {name: 3 if name == tight else 4_000 for name in sizes})
+    for tight in CAPACITIES:
+        bind_buffers(state, 5, {name: 3 if name == tight else 4_000 for name in CAPACITIES})
         run_state(state, policy, 0)
         with pytest.raises(RecordFullError):
             collect_record(state)
@@ -204,12 +210,11 @@ def test_a_teacher_that_is_followed(name, mode):
 def test_a_teacher_that_is_only_asked():
     workload = synthetic_poisson(12, 15, 0)
     teacher = make_scheduler("capped_srw")
-    alone = make_state(workload, executors=12)
-    run_state(alone, make_policy(), 5)
+    alone = finish_times(make_state(workload, executors=12), make_policy(), 5)
     state = make_state(workload, executors=12, log=True)
     policy = make_policy(record=True, teacher=teacher, teacher_share=0.0)
     record = record_episode(state, policy, 5)
-    np.testing.assert_array_equal(state.job_finish_ms, alone.job_finish_ms)
+    np.testing.assert_array_equal(state.job_finish_ms, alone)
     stages, _ = logged_choices(state)
     carried_out = stages - state.job_first_stage[state.stage_job[stages]]
     recorded = record.node_local[record.candidate_node[record.choice]]

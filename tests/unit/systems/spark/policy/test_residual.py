@@ -13,15 +13,21 @@ from decima.systems.spark.policy.architecture import (
     Architecture,
 )
 from decima.systems.spark.policy.batch import GraphBatch
-from decima.systems.spark.policy.growth import grown_weights
 from decima.systems.spark.policy.record import collect_record
+from decima.systems.spark.policy.run import grown_weights
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.system import run_state
 from decima.workload.sources import get_source
 from tests.policy_oracle import log_softmax
-from tests.unit.systems.spark.policy.policies import answer_of, make_policy, random_weights, state_of, watch
+from tests.unit.systems.spark.policy.policies import (
+    answer_of,
+    finish_times,
+    make_policy,
+    random_weights,
+    state_of,
+    watch,
+)
 
 RULE = "capped_srw"
 RESIDUAL = Architecture.paper(residual=RULE)
@@ -46,11 +52,6 @@ def untrained(architecture=RESIDUAL, seed=0, **options):
     return LearnedScheduler(architecture, architecture.initial_weights(seed), **options)
 
 
-def jcts(of, scheduler, seed=0):
-    run_state(of, scheduler, seed)
-    return of.job_finish_ms.copy()
-
-
 @pytest.mark.parametrize("mode", ["paper", "released"])
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize(
@@ -66,8 +67,8 @@ def jcts(of, scheduler, seed=0):
 )
 def test_untrained_it_is_the_rule(rule, streaming, mode):
     for seed in range(2):
-        expected = jcts(state(seed, streaming, mode), make_scheduler(rule), seed)
-        found = jcts(state(seed, streaming, mode), untrained(Architecture.paper(residual=rule)), seed)
+        expected = finish_times(state(seed, streaming, mode), make_scheduler(rule), seed)
+        found = finish_times(state(seed, streaming, mode), untrained(Architecture.paper(residual=rule)), seed)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -152,29 +153,13 @@ def test_a_teacher_has_its_own_parameters():
     for share in (0.0, 1.0):
         policy = untrained(greedy=True, record=True, teacher=teacher, teacher_share=share)
         here = state(3, False)
-        expected = jcts(state(3, False), teacher if share else make_scheduler(RULE), 3)
-        np.testing.assert_array_equal(jcts(here, policy, 3), expected)
+        expected = finish_times(state(3, False), teacher if share else make_scheduler(RULE), 3)
+        np.testing.assert_array_equal(finish_times(here, policy, 3), expected)
         record = collect_record(here)
         assert (record.candidate_prior[record.choice, 0] < 0.0).any()
     weaker = make_scheduler("fifo")
-    found = jcts(state(3, False), untrained(teacher=weaker, teacher_share=0.0), 3)
-    np.testing.assert_array_equal(found, jcts(state(3, False), make_scheduler(RULE), 3))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"residual": "fifo"}, "residual must be none, capped_srw or entry_srw"),
-        ({"residual": "capped"}, "residual: unknown scheduler 'capped'"),
-        ({"residual": "capped_srw:c9=1"}, "no parameter 'c9'"),
-        ({"residual": RULE, "delays": 2}, "residual works neither with idle slots"),
-        ({"residual": RULE, "limit_grid": 4}, "residual works neither with idle slots"),
-        ({"residual": RULE, "executor_classes": 3}, "residual works neither with idle slots"),
-    ],
-)
-def test_what_cannot_be_is_refused(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        Architecture.paper(**changes)
+    found = finish_times(state(3, False), untrained(teacher=weaker, teacher_share=0.0), 3)
+    np.testing.assert_array_equal(found, finish_times(state(3, False), make_scheduler(RULE), 3))
 
 
 def test_a_policy_with_other_scores_does_not_grow_into_one(tmp_path):

@@ -9,13 +9,11 @@ import pytest
 import decima
 from decima.core.errors import ConfigError
 from decima.systems.spark.loop import spawn_generators
-from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import collect_record
-from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
+from decima.systems.spark.policy.scheduler import record_episode
 from decima.systems.spark.schedulers import Observation, check_scheduler, make_scheduler
-from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch, synthetic_poisson
-from tests.unit.systems.spark.policy.policies import BASES, make_policy, make_state
+from tests.unit.systems.spark.policy.policies import BASES, finish_times, make_policy, make_state
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -38,14 +36,9 @@ def test_the_state_serves_other_schedulers_in_between():
     workload = synthetic_poisson(10, 20, 0)
     state = make_state(workload, executors=10)
     policies = [make_policy("paper"), make_policy("released"), make_policy("paper", seed=1), make_scheduler("fair")]
-    alone = []
-    for policy in policies:
-        fresh = make_state(workload, executors=10)
-        run_state(fresh, policy, 0)
-        alone.append(fresh.job_finish_ms.copy())
+    alone = [finish_times(make_state(workload, executors=10), policy) for policy in policies]
     for index in (0, 1, 3, 2, 0, 2, 1, 3):
-        run_state(state, policies[index], 0)
-        np.testing.assert_array_equal(state.job_finish_ms, alone[index])
+        np.testing.assert_array_equal(finish_times(state, policies[index]), alone[index])
 
 
 def test_works_in_comparisons_and_simulations():
@@ -65,21 +58,6 @@ def test_survives_pickling():
 def test_cluster_larger_than_the_policy_allows():
     with pytest.raises(ConfigError, match="at most 200 executors, the cluster has 201"):
         decima.simulate(synthetic_batch(2), make_policy(), executors=201)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda weights: weights[:-1], "has 12736 weights"),
-        (lambda weights: weights.astype(np.float64), "float32"),
-        (lambda weights: weights.tolist(), "float32 array, got list"),
-        (lambda weights: np.where(np.arange(len(weights)) == 7, np.nan, weights).astype(np.float32), "number 7 is nan"),
-    ],
-)
-def test_bad_weights(spoil, message):
-    architecture = Architecture.paper()
-    with pytest.raises(ConfigError, match=message):
-        LearnedScheduler(architecture, spoil(architecture.initial_weights(0)))
 
 
 @pytest.mark.parametrize(
@@ -110,9 +88,8 @@ def test_the_policy_of_an_environment():
         _, _, terminated, truncated, info = env.step(action)
         assert not info["invalid_action"]
         over = terminated or truncated
-    alone = make_state(workload, executors=8)
-    run_state(alone, policy, 3)
-    np.testing.assert_array_equal(env.state.job_finish_ms, alone.job_finish_ms)
+    alone = finish_times(make_state(workload, executors=8), policy, 3)
+    np.testing.assert_array_equal(env.state.job_finish_ms, alone)
 
 
 def test_one_object_on_two_states_in_turn():

@@ -8,6 +8,7 @@ import pytest
 
 from decima.core.decision import CompiledDecision
 from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerError
+from decima.core.jit import njit
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.rules.choices import choose, choose_idle
 from decima.systems.spark.schedulers import CompiledScheduler, Decision, check_scheduler, make_scheduler
@@ -145,11 +146,6 @@ def keeps_old_stages(self, observation):
     return observation.grant(self.kept, 1)
 
 
-def allocation_forgotten(self, observation):
-    stages = observation.frontier
-    return Decision(stages[0], 1)
-
-
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -173,7 +169,10 @@ def allocation_forgotten(self, observation):
         (lambda self, observation: Decision(0, 3), "not in the frontier.*choose from observation.frontier"),
         (keeps_old_stages, "not in the frontier.*choose from observation.frontier, anew at every decision"),
         (lambda self, observation: Decision(10**30, 3), "stage id 2147483647.*not in the frontier"),
-        (allocation_forgotten, "the limit gives it no executor.*must exceed job.allocation; observation.grant"),
+        (
+            lambda self, observation: Decision(observation.frontier[0], 1),
+            "the limit gives it no executor.*must exceed job.allocation; observation.grant",
+        ),
         (raises_after_a_while, "decide raised KeyError: 'no such job'; expected no exception"),
         (lambda self, observation: Decision.idle(), "parked every executor; expected all jobs to finish"),
     ],
@@ -304,26 +303,27 @@ def test_changes_of_what_is_only_to_be_looked_at(function, message):
 # ---- broken compiled schedulers -------------------------------------------------------------------------------------
 
 
-@CompiledDecision
-def _never_idles(address):
-    """The first stage of the frontier, or stage 0."""
-    state = state_at(address)
+@njit
+def choose_first(state):
+    """Choose the first stage of the frontier, stage 0 without any."""
+    choose(state, 0, 1)
     for stage in range(state.num_stages):
         if state.stage_in_frontier[stage]:
             choose(state, stage, 1)
             return
-    choose(state, 0, 1)
+
+
+@CompiledDecision
+def _never_idles(address):
+    choose_first(state_at(address))
 
 
 @CompiledDecision
 def _first_stage(address):
-    """The first stage of the frontier, or idle."""
     state = state_at(address)
-    for stage in range(state.num_stages):
-        if state.stage_in_frontier[stage]:
-            choose(state, stage, 1)
-            return
-    choose_idle(state)
+    choose_first(state)
+    if state.num_frontier == 0:
+        choose_idle(state)
 
 
 @CompiledDecision
@@ -331,11 +331,9 @@ def _counts_keys(address):
     """Changes the cluster: tells the next decision something in a field that is not its own."""
     state = state_at(address)
     state.job_arrival_ms[0] += 1.0
-    for stage in range(state.num_stages):
-        if state.stage_in_frontier[stage]:
-            choose(state, stage, 1)
-            return
-    choose_idle(state)
+    choose_first(state)
+    if state.num_frontier == 0:
+        choose_idle(state)
 
 
 class DecidesOtherwise(CompiledScheduler):

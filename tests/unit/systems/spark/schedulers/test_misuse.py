@@ -74,8 +74,8 @@ def test_a_teacher_whose_arrays_were_not_given():
     [
         (lambda weights: weights[:10], "architecture paper has 12736 weights, got an array of shape"),
         (lambda weights: weights.astype("f8"), "weights must be a float32 array, got float64"),
-        (lambda weights: None, "weights must be a float32 array, got NoneType"),
-        (lambda weights: weights * np.float32("nan"), "weights must be finite, number 0 is nan"),
+        (lambda weights: weights.tolist(), "weights must be a float32 array, got list"),
+        (lambda weights: np.where(np.arange(len(weights)) == 7, np.float32("nan"), weights), "finite, number 7 is nan"),
     ],
 )
 def test_other_weights_are_checked_and_copied(spoil, message):
@@ -84,6 +84,8 @@ def test_other_weights_are_checked_and_copied(spoil, message):
     before = decima.simulate(JOBS, policy, 5).avg_jct_s
     with pytest.raises(ConfigError, match=message):
         policy.weights = spoil(policy.weights)
+    with pytest.raises(ConfigError, match=message):
+        LearnedScheduler(architecture, spoil(policy.weights))
     mine = policy.weights.copy()
     policy.weights = mine
     mine[:] = 0.0

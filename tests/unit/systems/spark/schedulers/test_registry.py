@@ -5,7 +5,7 @@ import json
 import pytest
 
 import decima
-from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerError
+from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.systems.spark.schedulers import (
     Scheduler,
     describe_scheduler,
@@ -38,12 +38,6 @@ def file(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps({"decisions": fair_run().log.decision_lists()}))
     return str(path)
-
-
-@pytest.fixture
-def budget():
-    """Simulated runs per plan."""
-    return 64
 
 
 @pytest.fixture(params=list_schedulers())
@@ -88,6 +82,11 @@ def test_what_it_needs_it_asks_for(text):
             make_scheduler(text.partition(":")[0])
 
 
+def test_names_that_need_no_option():
+    needing = {name for name in list_schedulers() if any(option.required for option in scheduler_options(name))}
+    assert set(list_schedulers()) - set(list_schedulers(bare=True)) == needing == {"remote", "replay"}
+
+
 def test_texts_have_typed_values():
     assert read_scheduler("weighted_fair:alpha=-1,sticky=0") == ("weighted_fair", {"alpha": -1.0, "sticky": 0.0})
     assert read_scheduler("decima:tpch-stream,greedy=false") == ("decima", {"policy": "tpch-stream", "greedy": False})
@@ -107,7 +106,6 @@ def test_parameters_beside_a_text_go_first():
         ("fair:", ConfigError, "'' is no option; expected KEY=VALUE"),
         ("fair:sticky=much", ConfigError, "sticky is 'much'; expected a number"),
         ("decima:greedy=2", ConfigError, "greedy is '2'; expected true or false"),
-        (lambda: None, SchedulerError, "has no method reset"),
     ],
 )
 def test_texts_that_mean_nobody(text, error, message):

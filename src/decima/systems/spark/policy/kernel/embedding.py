@@ -16,17 +16,16 @@ from decima.systems.spark.policy.kernel.layout import (
     CLUSTER_G,
     CLUSTER_MEAN,
     EMBEDDING,
-    FIRST_NET,
     GRAPH,
     INPUT,
     JOB_F,
     JOB_G,
     NET_HEAD,
-    NET_SIZE,
     NUM_FEATURES,
     STAGE_F,
     STAGE_G,
     WIDTH,
+    entry_of,
 )
 from decima.systems.spark.policy.kernel.observation import observe_job
 
@@ -37,16 +36,22 @@ GROUP = 256
 
 
 @njit
+def copy_numbers(target, first, source, start, count):
+    """Copy neighbouring numbers of one array of a record to another."""
+    for k in range(count):
+        target[first + k] = source[start + k]
+
+
+@njit
 def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_stride):
     """Send rows through the layers of a perceptron from ``start`` on."""
     policy = policy_of(state)
     layout = policy.net_layout
-    at = FIRST_NET + net * NET_SIZE
+    at = entry_of(net)
     count = layout[at]
     if start >= count:
         for row in range(rows):
-            for k in range(layout[at + 2]):
-                out[o_first + row * o_stride + k] = x[x_first + row * x_stride + k]
+            copy_numbers(out, o_first + row * o_stride, x, x_first + row * x_stride, layout[at + 2])
         return
     w = policy.net_weights
     half = ROWS * layout[WIDTH]
@@ -127,8 +132,7 @@ def _embed_stages(state, stages):
     top = _sort_by_level(state, stages, policy.net_num_levels)
     for slot in range(stages):
         position = policy.net_order[slot] * width
-        for k in range(features):
-            rows[slot * width + k] = policy.net_xe[position + k]
+        copy_numbers(rows, slot * width, policy.net_xe, position, features)
     run_layers(state, INPUT, 0, rows, 0, width, stages, policy.net_h, 0, embedding)
     start = 0
     for level in range(top):
@@ -146,8 +150,7 @@ def _embed_stages(state, stages):
                     rows[slot * width + features + k] += policy.net_h[slot * embedding + k]
         else:
             for slot in range(start, end):
-                for k in range(embedding):
-                    rows[slot * width + features + k] = policy.net_h[slot * embedding + k]
+                copy_numbers(rows, slot * width + features, policy.net_h, slot * embedding, embedding)
         run_layers(
             state, STAGE_F, 0, rows, start * width + features, width, sending - start,
             policy.net_message, start * embedding, embedding,
@@ -155,8 +158,7 @@ def _embed_stages(state, stages):
         start = end
     for slot in range(stages):
         position = policy.net_order[slot] * width
-        for k in range(features, width):
-            policy.net_xe[position + k] = rows[slot * width + k]
+        copy_numbers(policy.net_xe, position + features, rows, slot * width + features, embedding)
 
 
 @njit
@@ -180,9 +182,8 @@ def _embed_group(state, stages, jobs):
     run_layers(state, CLUSTER_F, 0, policy.net_h, 0, embedding, jobs, policy.net_message, 0, embedding)
     for index in range(jobs):
         position = policy.net_jobs[index] * embedding
-        for k in range(embedding):
-            policy.net_y[position + k] = policy.net_h[index * embedding + k]
-            policy.net_cluster_f[position + k] = policy.net_message[index * embedding + k]
+        copy_numbers(policy.net_y, position, policy.net_h, index * embedding, embedding)
+        copy_numbers(policy.net_cluster_f, position, policy.net_message, index * embedding, embedding)
 
 
 @njit

@@ -118,26 +118,24 @@ def _record(state, count, choice, log_stage, base, limits, classes, position, to
 
     With a sum of weights of 0 they were not, since the stage is delayed and no limit has an effect.
     """
-    policy = policy_of(state)
-    if policy.net_layout[LIMIT] == LIMIT_NONE:
-        record_decision(state, count, choice, log_stage, 0, 0, 0, 0, 0, 1, 0.0, 0.0, delay, free, log_delay)
-        return
-    first = limit_at(state, base, 0)
-    last = limit_at(state, base, limits - 1)
-    if total == 0.0:
-        record_decision(
-            state, count, choice, log_stage, first, first, last, first, last, 1, 0.0, 0.0, delay, free, log_delay
-        )
-        return
-    effect = min(position + 1, classes)
-    low = limit_at(state, base, effect - 1)
-    high = last if effect == classes else low
-    best = float(policy.net_score[best_index(state, limits)])
-    log_limit = float(policy.net_score[position]) - best - log(total)
-    log_class = log_class_weight(state, limits, classes, effect) - log(total) if classes > 1 else 0.0
+    limit = first = last = low = high = 0
+    log_limit = log_class = 0.0
+    if policy_of(state).net_layout[LIMIT] != LIMIT_NONE:
+        first = limit_at(state, base, 0)
+        last = limit_at(state, base, limits - 1)
+        limit, low, high = first, first, last
+        if total != 0.0:
+            effect = min(position + 1, classes)
+            limit = limit_at(state, base, position)
+            low = limit_at(state, base, effect - 1)
+            high = last if effect == classes else low
+            score = policy_of(state).net_score
+            log_limit = float(score[position]) - float(score[best_index(state, limits)]) - log(total)
+            if classes > 1:
+                log_class = log_class_weight(state, limits, classes, effect) - log(total)
     record_decision(
-        state, count, choice, log_stage, limit_at(state, base, position), first, last, low, high, classes, log_limit,
-        log_class, delay, free, log_delay,
+        state, count, choice, log_stage, limit, first, last, low, high, classes, log_limit, log_class,
+        delay, free, log_delay,
     )  # fmt: skip
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.core.jit import njit
 from decima.systems.spark.policy.architecture import LIMITS, NO_RESIDUAL, SHAPE_FEATURES, Architecture
-from decima.systems.spark.policy.features import CODES
+from decima.systems.spark.policy.features import CODES, JOB_FEATURES
 
 # Positions of the options in the layout.
 NUM_FEATURES, EMBEDDING, GRAPH, LIMIT, CONTEXT, WIDTH = range(6)
@@ -28,6 +29,23 @@ FIRST_FEATURE = FIRST_NET + NET_SIZE * len(NETS)
 LIMIT_INPUT, LIMIT_OUTPUT, LIMIT_STAGE, LIMIT_NONE = range(len(LIMITS))
 # What w or d sees of the chosen stage: its embedding, the first features of its job, nothing.
 CONTEXT_EMBEDDING, CONTEXT_JOB, CONTEXT_NONE = range(3)
+
+
+@njit
+def entry_of(net):
+    """Where a perceptron begins in the layout."""
+    return FIRST_NET + NET_SIZE * net
+
+
+@njit
+def context_parts(layout, context):
+    """Widths of the parts x, e, y, s and z that w or d sees."""
+    width, shape = layout[EMBEDDING], layout[SHAPE_WIDTH]
+    if not layout[GRAPH]:
+        return layout[NUM_FEATURES], 0, 0, shape, 0
+    if context == CONTEXT_EMBEDDING:
+        return 0, width, width, shape, width
+    return (JOB_FEATURES if context == CONTEXT_JOB else 0), 0, width, shape, width
 
 
 def pack_layout(architecture: Architecture) -> np.ndarray:

@@ -3,12 +3,12 @@
 A job graph is recorded once for as long as its features do not change; decisions refer to it.
 """
 
-
 from decima.core.decision import places
 from decima.core.jit import njit
 from decima.systems.spark.decision import LIMIT, PARTS
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel.embedding import copy_numbers
 from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, RESIDUAL, SHAPE_WIDTH
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY, summarise
 from decima.systems.spark.policy.kernel.residual import wanted_executors
@@ -58,12 +58,10 @@ def _record_instance(state, job):
         if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
             policy.rec_node_row[node] = state.stage_row[stage]
             policy.rec_node_local[node] = stage - first
-            for k in range(features):
-                policy.rec_x[node * features + k] = policy.net_xe[stage * width + k]
+            copy_numbers(policy.rec_x, node * features, policy.net_xe, stage * width, features)
             node += 1
     shape = policy.net_layout[SHAPE_WIDTH]
-    for k in range(shape):
-        policy.rec_shape[instance * shape + k] = policy.net_shape[job * shape + k]
+    copy_numbers(policy.rec_shape, instance * shape, policy.net_shape, job * shape, shape)
     policy.rec_nodes = node
     policy.rec_instances = instance + 1
     policy.rec_instance_first[instance + 1] = node
@@ -98,11 +96,9 @@ def record_decision(
         policy.rec_candidate_node[first + index] = policy.rec_instance_first[instance] + policy.net_position[stage]
         policy.rec_candidate_class[first + index] = policy.net_candidate_class[index]
     width = policy.net_layout[CLASS_WIDTH]
-    for k in range(count * width):
-        policy.rec_class[first * width + k] = policy.net_class[k]
+    copy_numbers(policy.rec_class, first * width, policy.net_class, 0, count * width)
     residual = policy.net_layout[RESIDUAL]
-    for k in range(count * residual):
-        policy.rec_prior[first + k] = policy.net_prior[k]
+    copy_numbers(policy.rec_prior, first, policy.net_prior, 0, count * residual)
     policy.rec_candidates = first + count
     policy.rec_decision_candidates[decision + 1] = first + count
     row = NUM_CHOICE * decision

@@ -8,16 +8,13 @@ from decima.core.jit import njit
 from decima.learning.dense import call_dense
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE
-from decima.systems.spark.policy.features import JOB_FEATURES
+from decima.systems.spark.policy.features import of_largest
 from decima.systems.spark.policy.fields import policy_of
-from decima.systems.spark.policy.kernel.embedding import run_layers
+from decima.systems.spark.policy.kernel.embedding import copy_numbers, run_layers
 from decima.systems.spark.policy.kernel.layout import (
     CLASS_WIDTH,
     CONTEXT,
-    CONTEXT_EMBEDDING,
-    CONTEXT_JOB,
     EMBEDDING,
-    FIRST_NET,
     GRAPH,
     LIMIT,
     LIMIT_GRID,
@@ -25,11 +22,12 @@ from decima.systems.spark.policy.kernel.layout import (
     LIMIT_OUTPUT,
     LIMIT_STAGE,
     NET_HEAD,
-    NET_SIZE,
     NUM_FEATURES,
     SHAPE_WIDTH,
     Q,
     W,
+    context_parts,
+    entry_of,
 )
 from decima.systems.spark.rules.choices import job_allocation
 from decima.systems.spark.rules.classes import ANY_CLASS, fits_class, fitting_offers
@@ -42,15 +40,13 @@ _KERNEL, _BIAS, _INPUTS, _OUTPUTS = range(4)
 @njit
 def _first_layer(state, net, part):
     """A number of the entry of a perceptron's first layer."""
-    policy = policy_of(state)
-    return policy.net_layout[FIRST_NET + net * NET_SIZE + NET_HEAD + part]
+    return policy_of(state).net_layout[entry_of(net) + NET_HEAD + part]
 
 
 @njit
 def _rectifies_first(state, net):
     """Whether the first layer is a hidden one."""
-    policy = policy_of(state)
-    return 1 if policy.net_layout[FIRST_NET + net * NET_SIZE] > 1 else 0
+    return 1 if policy_of(state).net_layout[entry_of(net)] > 1 else 0
 
 
 @njit
@@ -95,13 +91,9 @@ def _list_pairs(state, stage, count):
 def _see_class(state, executor_class, larger, position):
     """Put what q sees of a class into ``net_class``, in the order of ``CLASS_INPUTS``."""
     policy = policy_of(state)
-    most_memory = 0.0
-    most_cpu = 0.0
-    for each in range(state.num_classes):
-        most_memory = max(most_memory, state.class_memory[each])
-        most_cpu = max(most_cpu, state.class_cpu[each])
-    policy.net_class[position] = np.float32(state.class_memory[executor_class] / most_memory)
-    policy.net_class[position + 1] = np.float32(state.class_cpu[executor_class] / most_cpu)
+    memory, cpu = state.class_memory, state.class_cpu
+    policy.net_class[position] = np.float32(of_largest(state, memory[executor_class], memory))
+    policy.net_class[position + 1] = np.float32(of_largest(state, cpu[executor_class], cpu))
     policy.net_class[position + 2] = np.float32(log1p(float(state.class_offers[executor_class])) * LOG_SCALE)
     policy.net_class[position + 3] = np.float32(larger)
 
@@ -121,16 +113,12 @@ def score_stages(state, count):
     for index in range(count):
         stage = policy.net_candidates[index]
         position = index * inputs
-        for k in range(stage_width):
-            policy.net_input[position + k] = policy.net_xe[stage * width + k]
-        for k in range(kinds):
-            policy.net_input[position + stage_width + k] = policy.net_class[index * kinds + k]
+        copy_numbers(policy.net_input, position, policy.net_xe, stage * width, stage_width)
+        copy_numbers(policy.net_input, position + stage_width, policy.net_class, index * kinds, kinds)
         job = state.stage_job[stage]
         if graph:
-            for k in range(embedding):
-                policy.net_input[position + stage_width + kinds + k] = policy.net_y[job * embedding + k]
-        for k in range(shape):
-            policy.net_input[position + inputs - shape + k] = policy.net_shape[job * shape + k]
+            copy_numbers(policy.net_input, position + stage_width + kinds, policy.net_y, job * embedding, embedding)
+        copy_numbers(policy.net_input, position + inputs - shape, policy.net_shape, job * shape, shape)
     kernel = _first_layer(state, Q, _KERNEL)
     bias = _first_layer(state, Q, _BIAS)
     outputs = _first_layer(state, Q, _OUTPUTS)
@@ -239,32 +227,17 @@ def stage_context(state, stage, context):
         context: What is seen of the stage itself, one of the contexts of the layout.
     """
     policy = policy_of(state)
-    shape = policy.net_layout[SHAPE_WIDTH]
-    job = state.stage_job[stage]
     features = policy.net_layout[NUM_FEATURES]
     embedding = policy.net_layout[EMBEDDING]
+    x, e, y, s, z = context_parts(policy.net_layout, context)
     position = stage * (features + embedding)
-    if not policy.net_layout[GRAPH]:
-        for k in range(features):
-            policy.net_input[k] = policy.net_xe[position + k]
-        for k in range(shape):
-            policy.net_input[features + k] = policy.net_shape[job * shape + k]
-        return features + shape
-    count = 0
-    if context == CONTEXT_JOB:
-        for k in range(JOB_FEATURES):
-            policy.net_input[k] = policy.net_xe[position + k]
-        count = JOB_FEATURES
-    elif context == CONTEXT_EMBEDDING:
-        for k in range(embedding):
-            policy.net_input[k] = policy.net_xe[position + features + k]
-        count = embedding
-    for k in range(embedding):
-        policy.net_input[count + k] = policy.net_y[job * embedding + k]
-        policy.net_input[count + embedding + shape + k] = policy.net_z[k]
-    for k in range(shape):
-        policy.net_input[count + embedding + k] = policy.net_shape[job * shape + k]
-    return count + 2 * embedding + shape
+    job = state.stage_job[stage]
+    copy_numbers(policy.net_input, 0, policy.net_xe, position, x)
+    copy_numbers(policy.net_input, x, policy.net_xe, position + features, e)
+    copy_numbers(policy.net_input, x + e, policy.net_y, job * embedding, y)
+    copy_numbers(policy.net_input, x + e + y, policy.net_shape, job * s, s)
+    copy_numbers(policy.net_input, x + e + y + s, policy.net_z, 0, z)
+    return x + e + y + s + z
 
 
 @njit
@@ -274,7 +247,7 @@ def score_limits(state, stage, base, count):
     width = stage_context(state, stage, policy.net_layout[CONTEXT])
     if policy.net_layout[LIMIT] == LIMIT_OUTPUT:
         run_layers(state, W, 0, policy.net_input, 0, width, 1, policy.net_first, 0, 0)
-        outputs = policy.net_layout[FIRST_NET + W * NET_SIZE + 2]
+        outputs = policy.net_layout[entry_of(W) + 2]
         for index in range(count):
             policy.net_score[index] = policy.net_first[min(base + index, outputs - 1)]
         return

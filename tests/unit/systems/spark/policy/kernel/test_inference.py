@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decima.core.decision import CompiledDecision
-from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.core.errors import InvalidDecisionError
 from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import CAPACITIES, bind_buffers, collect_record, policy_record
@@ -21,6 +21,7 @@ from tests.unit.systems.spark.policy.policies import (
     architectures,
     checked_answer,
     describe,
+    finish_times,
     make_policy,
     make_state,
     missing_children,
@@ -126,12 +127,8 @@ def test_draws_per_decision(limit, greedy, per_decision):
 
 def test_recording_changes_nothing():
     for seed in range(10):
-        finishes = []
-        for record in (False, True):
-            state = random_state(seed)
-            run_state(state, make_policy(greedy=False, record=record), seed)
-            finishes.append(state.job_finish_ms.copy())
-        np.testing.assert_array_equal(*finishes)
+        policies = (make_policy(greedy=False, record=record) for record in (False, True))
+        np.testing.assert_array_equal(*(finish_times(random_state(seed), policy, seed) for policy in policies))
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -173,12 +170,8 @@ def test_choices_follow_the_probabilities(name):
 def test_same_run_inside_the_core_and_through_decide(architecture, greedy):
     policy = make_policy(architecture, greedy=greedy)
     for seed in range(6):
-        finishes = []
-        for scheduler in (policy, Through(policy)):
-            state = random_state(seed)
-            run_state(state, scheduler, seed)
-            finishes.append(state.job_finish_ms.copy())
-        np.testing.assert_array_equal(*finishes)
+        inside, through = (finish_times(random_state(seed), each, seed) for each in (policy, Through(policy)))
+        np.testing.assert_array_equal(inside, through)
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -231,8 +224,3 @@ def test_one_compiled_function_for_all():
     assert isinstance(LearnedScheduler.decision, CompiledDecision)
     addresses = {make_policy(architecture).decision.address for architecture in ARCHITECTURES}
     assert len(addresses) == 1
-
-
-def test_logarithmic_features_are_the_papers():
-    with pytest.raises(ConfigError, match="feature_log needs the features of the paper"):
-        Architecture.released(feature_log=True)
