@@ -104,10 +104,9 @@ def merged(instance: Instance, paths: list[list[int]]) -> list[list[int]]:
 
     A path that was placed shares its nodes with later ones on the same executor, so that these add less there.
     """
-    cluster = instance.cluster
-    costs = instance.work[:, None] / cluster.speeds if cluster.costs is None else cluster.costs
-    load_s = np.zeros(len(cluster))
-    nodes: list[set[int]] = [set() for _ in range(len(cluster))]
+    costs = instance.times_s
+    load_s = np.zeros(len(instance.cluster))
+    nodes: list[set[int]] = [set() for _ in range(len(instance.cluster))]
     held: dict[int, list[int]] = {}
     for path in sorted(paths, key=lambda path: -float(instance.mean_time_s[path].sum())):
         added_s = costs[path].sum(axis=0)

@@ -26,30 +26,11 @@ def tds(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
     """
     node_times = times(instance)
     nodes_of = merged(instance, clusters(instance, node_times, duplicate=True))
+    copies = [(node, executor) for executor, nodes in enumerate(nodes_of) for node in nodes]
     # One order for all executors, in which parents go first: nothing waits in a circle.
-    position = np.empty(len(instance), dtype=np.int64)
-    position[instance.order] = np.arange(len(instance))
-    copies = [
-        (node_times.earliest_s[node], position[node], node, executor)
-        for executor, nodes in enumerate(nodes_of)
-        for node in nodes
-    ]
-    start, parent, data = instance.parents
-    free_s = np.zeros(len(instance.cluster))
-    done: dict[int, list[tuple[int, float]]] = {}
-    rows = []
-    for _, _, node, executor in sorted(copies):
-        begin_s = max(float(free_s[executor]), float(instance.arrival_s[node]))
-        for edge in range(start[node], start[node + 1]):
-            there_s = [
-                finish_s + instance.transfer_s(float(data[edge]), sender, executor)
-                for sender, finish_s in done[int(parent[edge])]
-            ]
-            begin_s = max(begin_s, min(there_s))
-        free_s[executor] = begin_s + instance.time_s(node, executor)
-        done.setdefault(node, []).append((executor, float(free_s[executor])))
-        rows.append((node, executor, begin_s, float(free_s[executor])))
-    return Schedule(instance, *zip(*rows, strict=True))
+    position = np.argsort(instance.order)
+    copies.sort(key=lambda copy: (node_times.earliest_s[copy[0]], position[copy[0]], copy))
+    return Schedule.in_order(instance, copies)
 
 
 @register(
@@ -131,9 +112,7 @@ class _Placement:
         if executor < 0:
             sent_s = float(self.instance.cluster.mean_transfer_s(data))
             return min(finish_s for _, finish_s in self.copies[parent]) + sent_s
-        return min(
-            finish_s + self.instance.transfer_s(data, sender, executor) for sender, finish_s in self.copies[parent]
-        )
+        return self.instance.there_s(data, self.copies[parent], executor)
 
     def _behind(self, node: int, executor: int) -> float:
         """Finish on an executor if all data were there."""
