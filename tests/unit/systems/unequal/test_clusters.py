@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from decima.systems.unequal import Cluster, Instance, Job, canonical, plan, validate
-from decima.systems.unequal.clusters import clusters, merged, times
+from decima.systems.unequal.schedulers.clustering import clusters, merged, times
 from tests.unequal_instances import draw_instance
 
 # A fork whose children both wait for the root: sending takes longer than executing it again.
