@@ -34,10 +34,6 @@ class Work:
     begun: bool = False
     executed: bool = False
 
-    @property
-    def now_told(self):
-        return self.start_s, self.finish_s, self.executed
-
 
 class Client:
     """Executes what a session assigns.
@@ -144,13 +140,13 @@ class Client:
         for number in jobs:
             self.put_job(request.jobs.add(), number, known=number in self.told_jobs and self.rng.random() < 0.9)
         self.told_jobs = set(jobs)
-        copies = [(one.job, one.node, one.executor, *one.now_told) for one in self.work.values()]
-        for job, node, executor, start_s, finish_s, executed in copies:
-            times = {"start_s": start_s, "finish_s": finish_s, "executed": executed}
-            request.copies.add(job=str(job), node=node, executor=executor, **times)
+        self.put_copies(request)
         for executor, time_s in self.available.items():
             request.executors.add(executor=executor, available_s=time_s)
-        named = [(job, self.name(job, node), *rest) for job, node, *rest in copies]
+        named = [
+            (one.job, self.name(one.job, one.node), one.executor, one.start_s, one.finish_s, one.executed)
+            for one in self.work.values()
+        ]
         executors = dict(self.available)
         return request, {"now_s": self.now_s, "most": most, "jobs": jobs, "copies": named, "executors": executors}
 
@@ -195,9 +191,7 @@ class Client:
         request = protocol.AssignRequest(sequence=self.sequence + 1, full=self.full, now_s=self.now_s)
         for number in range(len(self.instance.jobs)):
             self.put_job(request.jobs.add(), number, known=number in self.told_jobs and self.rng.random() < 0.8)
-        for one in self.work.values():
-            times = {"start_s": one.start_s, "finish_s": one.finish_s, "executed": one.executed}
-            request.copies.add(job=str(one.job), node=one.node, executor=one.executor, **times)
+        self.put_copies(request)
         request.executors.add(executor=0, available_s=self.now_s)
         self.told_jobs, self.full = before[0], True
         try:
@@ -240,6 +234,11 @@ class Client:
         jobs = self.instance.jobs
         there = 0 <= job < len(jobs) and 0 <= node < len(jobs[job])
         return jobs[job].nodes[node] if there else f"?{node}"
+
+    def put_copies(self, request):
+        for one in self.work.values():
+            times = {"start_s": one.start_s, "finish_s": one.finish_s, "executed": one.executed}
+            request.copies.add(job=str(one.job), node=one.node, executor=one.executor, **times)
 
     def put_job(self, message, number, known):
         job, costs = self.instance.jobs[number], self.instance.cluster.costs
