@@ -58,7 +58,9 @@ class Schedule:
 
     @classmethod
     def in_order(cls, instance: Instance, copies: Iterable[tuple[int, int]]) -> Schedule:
-        """Copies in an order, each as early as its arrival, its inputs and those before it on its executor allow.
+        """Copies in an order, each as early as those before it allow.
+
+        A copy begins when its job has arrived, its inputs are there, and its executor has done what is before it.
 
         Args:
             instance: Jobs and cluster.
