@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 import tempfile
-import threading
 import time
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import decima
 from decima.connect.cluster.standalone import StandaloneCluster, session
 from decima.workload.jobs import Workload
 from tests import toy_jobs
+from tests.spark.real_spark import Driver, events_of, sleep_sql, start_queries
 
 EXECUTORS = 3
 POOLS = {"big": (2, 0, "FIFO"), "sure": (1, 1, "FIFO"), "mixed": (1, 0, "FAIR")}  # weight, minimum share, order
@@ -85,27 +85,19 @@ def record(run: str, folder: Path) -> list[Launch]:
         frames = {query.name: sleeping(spark, query) for query in RUNS[run]}
         begin = time.monotonic() + 0.5
 
-        def submit(query: Query) -> None:
-            spark.sparkContext.setLocalProperty("decima.query", query.name)
+        def submit(query: Query) -> int:
             if query.pool:
                 spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.pool)
             time.sleep(begin + query.after_s - time.monotonic())
-            frames[query.name].collect()
+            return len(frames[query.name].collect())
 
-        from pyspark import InheritableThread
-
-        threads: list[threading.Thread] = [InheritableThread(target=submit, args=(query,)) for query in RUNS[run]]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    (path,) = (folder / "events").iterdir()
-    return launches(path)
+        start_queries(Driver(spark, folder), {query.name: partial(submit, query) for query in RUNS[run]}).wait()
+    return launches(events_of(folder))
 
 
 def sleeping(spark, query: Query):
     """Table whose tasks sleep, planned already."""
-    sleep = f"reflect('java.lang.Thread', 'sleep', {round(1000 * query.task_s)}L) AS slept"
+    sleep = sleep_sql(query.task_s)
     table = spark.range(0, query.tasks, 1, query.tasks).selectExpr("id", sleep).where("slept IS NOT NULL")
     if query.stages == 2:
         groups = table.groupBy((table.id % 3).alias("rest")).count()
@@ -114,11 +106,10 @@ def sleeping(spark, query: Query):
     return table
 
 
-def launches(path: Path) -> list[Launch]:
-    """Read the launches of the queries from an event log, in their order."""
+def launches(events: list[dict]) -> list[Launch]:
+    """Launches of the queries by the events of a log, in their order."""
     jobs, of_stage, submitted, rows = {}, {}, {}, []
-    for line in path.read_text().splitlines():
-        event = json.loads(line)
+    for event in events:
         if event["Event"] == "SparkListenerJobStart":
             properties = event.get("Properties") or {}
             if name := properties.get("decima.query"):

@@ -44,6 +44,27 @@ class Driver:
         return [line for line in self.log() if text in line]
 
 
+def plugin_settings(folder: Path, service: str, jar: Path) -> dict[str, str]:
+    """Settings of a driver with the plugin that writes what it does into a folder."""
+    log_file = folder / "log4j2.properties"
+    log_file.write_text(LOG_CONFIGURATION.format(path=folder / "driver.log"))
+    return {
+        "spark.driver.extraClassPath": str(jar),
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m -Dlog4j2.configurationFile={log_file.as_uri()}",
+        "spark.decima.service": service,
+        "spark.decima.metrics.file": str(folder / "metrics.json"),
+        "spark.decima.decisions.file": str(folder / "decisions.jsonl"),
+        # A machine may be busy with many things; none of them makes the service slow.
+        "spark.decima.timeout": "20s",
+        "spark.decima.connect.timeout": "30s",
+        # A toy service has one world for all sessions.
+        "spark.decima.rehearsals": "0",
+        "spark.log.level": "WARN",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+
+
 @contextlib.contextmanager
 def plugin_driver(
     folder: Path,
@@ -55,8 +76,6 @@ def plugin_driver(
     cluster: StandaloneCluster | None = None,
 ) -> Iterator[Driver]:
     """A driver with the plugin; without `cluster`, master and workers live inside it."""
-    log_file = folder / "log4j2.properties"
-    log_file.write_text(LOG_CONFIGURATION.format(path=folder / "driver.log"))
     inside = cluster is None
     cluster = cluster or StandaloneCluster(executors=executors, memory_mb=600)
     if inside:  # it is never started: what the driver writes goes here, not into the working directory
@@ -66,23 +85,11 @@ def plugin_driver(
         "spark.master": f"spark-decima-local-cluster[{executors},{cores},600]"
         if inside
         else cluster.url.replace("spark://", "spark-decima://"),
-        "spark.driver.extraClassPath": str(plugin_jar()),
-        "spark.decima.service": service,
-        "spark.decima.metrics.file": str(folder / "metrics.json"),
-        "spark.decima.decisions.file": str(folder / "decisions.jsonl"),
-        # A machine may be busy with many things; none of them makes the service slow.
-        "spark.decima.timeout": "20s",
-        "spark.decima.connect.timeout": "30s",
-        # A toy service has one world for all sessions.
-        "spark.decima.rehearsals": "0",
+        **plugin_settings(folder, service, plugin_jar()),
         "spark.decima.backoff": "200ms",
         "spark.decima.backoff.max": "1s",
-        "spark.log.level": "WARN",
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m -Dlog4j2.configurationFile={log_file.as_uri()}",
         "spark.executor.cores": str(cores),
         "spark.cores.max": str(executors * cores),
-        "spark.local.dir": str(folder / "local"),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.leafNodeDefaultParallelism": "2",
         **(conf or {}),
@@ -91,12 +98,16 @@ def plugin_driver(
         yield Driver(spark, folder)
 
 
+def sleep_sql(task_s: float) -> str:
+    """Column `slept` of a table whose tasks sleep for so long at each row."""
+    return f"reflect('java.lang.Thread', 'sleep', {round(1000 * task_s)}L) AS slept"
+
+
 def slow_sum(driver: Driver, tasks: int, task_s: float) -> Callable[[], int]:
     """A query of two stages: `tasks` tasks that take `task_s` seconds, then 2 that add up; gives 0 + 1 + ... ."""
 
     def run() -> int:
-        sleep = f"reflect('java.lang.Thread', 'sleep', {round(1000 * task_s)}L)"
-        slept = driver.spark.range(0, tasks, 1, tasks).selectExpr("id", f"{sleep} AS slept")
+        slept = driver.spark.range(0, tasks, 1, tasks).selectExpr("id", sleep_sql(task_s))
         rows = slept.where("slept IS NOT NULL").groupBy((slept.id % 2).alias("odd")).agg({"id": "sum"}).collect()
         return sum(row[1] for row in rows)
 
@@ -110,10 +121,9 @@ def chain(driver: Driver, stages: int, tasks: int, task_s: float) -> Callable[[]
     """
 
     def run() -> int:
-        sleep = f"reflect('java.lang.Thread', 'sleep', {round(1000 * task_s)}L) AS slept"
         table = driver.spark.range(0, tasks, 1, tasks)
         for _ in range(stages - 1):
-            table = table.repartition(tasks).selectExpr("id", sleep).where("slept IS NOT NULL").select("id")
+            table = table.repartition(tasks).selectExpr("id", sleep_sql(task_s)).where("slept IS NOT NULL").select("id")
         return sum(row[0] for row in table.collect())
 
     return run
@@ -158,13 +168,6 @@ def start_queries(driver: Driver, queries: Mapping[str, Callable[[], int]]) -> R
     return Running(threads, results, errors)
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not so after {seconds} s"
-        time.sleep(0.05)
-
-
 def finished_tasks(driver: Driver) -> int:
     """Tasks that succeeded in stages that run now."""
     tracker = driver.spark.sparkContext.statusTracker()
@@ -188,12 +191,16 @@ class Task:
     failed: bool
 
 
-def tasks_of(folder: Path) -> list[Task]:
-    """Task attempts of the one event log in the folder of a driver that has ended."""
+def events_of(folder: Path) -> list[dict]:
+    """Events of the one log in the folder of a driver that has ended."""
     (path,) = (folder / "events").iterdir()
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def tasks_of(folder: Path) -> list[Task]:
+    """Task attempts of a driver that has ended."""
     query_of_stage, tasks = {}, []
-    for line in path.read_text().splitlines():
-        event = json.loads(line)
+    for event in events_of(folder):
         if event["Event"] == "SparkListenerStageSubmitted":
             query = (event.get("Properties") or {}).get("decima.query", "")
             query_of_stage[event["Stage Info"]["Stage ID"]] = query

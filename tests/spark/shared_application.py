@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from decima.connect.cluster.standalone import StandaloneCluster
-from tests.spark.real_spark import chain, plugin_driver, start_queries, wait_until
+from tests.services import until
+from tests.spark.real_spark import chain, plugin_driver, start_queries
 
 
 def main(folder: str, service: str, master: str, scratch: str, stages: str, executors: str) -> None:
@@ -25,7 +26,7 @@ def main(folder: str, service: str, master: str, scratch: str, stages: str, exec
         query = chain(driver, int(stages), 4, 0.5)
         Path(folder, "up").touch()
         # Drivers take long to start; the queries are to begin together.
-        wait_until(lambda: len(list(Path(folder).parent.glob("*/up"))) == 2, 300)
+        until(lambda: len(list(Path(folder).parent.glob("*/up"))) == 2, 300)
         results = start_queries(driver, {name: query}).wait(400)
     print(results[name])  # noqa: T201
 

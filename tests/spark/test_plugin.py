@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from decima.connect.service.scheduler_pb2 import OpenRequest
-from tests.services import process
+from tests.services import process, until
 from tests.spark.real_spark import (
     BUG,
     OUTAGE,
@@ -23,7 +23,6 @@ from tests.spark.real_spark import (
     slow_sum,
     start_queries,
     tasks_of,
-    wait_until,
 )
 from tests.spark.toy_service import toy_service
 
@@ -55,10 +54,10 @@ def test_limits_and_slots_hold_and_spark_outlives_the_service(tmp_path):
 
         toy.delay_ms, toy.delayed_query = ENDLESS_MS, "endless"
         endless = start_queries(driver, {"endless": slow_sum(driver, 2, 0.0)})
-        wait_until(lambda: any(job == "endless" for job, _, _ in toy.decisions))
+        until(lambda: any(job == "endless" for job, _, _ in toy.decisions))
         again = {"c": slow_sum(driver, TASKS, TASK_S), "d": slow_sum(driver, TASKS, TASK_S)}
         running = start_queries(driver, again)
-        wait_until(lambda: finished_tasks(driver) >= 2)
+        until(lambda: finished_tasks(driver) >= 2)
         toy.stop()
         assert running.wait() == {"c": expected, "d": expected}
         assert endless.wait(120.0) == {"endless": 1}
@@ -67,7 +66,7 @@ def test_limits_and_slots_hold_and_spark_outlives_the_service(tmp_path):
 
         with process("--port", toy.port, "--scheduler", "fair"):
             # The first decision after the service is back proves it, so there must be one to take.
-            wait_until(lambda: start_queries(driver, {"e": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
+            until(lambda: start_queries(driver, {"e": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
             assert start_queries(driver, {"f": slow_sum(driver, TASKS, 0.0)}).wait() == {"f": expected}
         assert len(driver.lines(OUTAGE)) == 1
         assert not driver.lines(BUG)
@@ -97,7 +96,7 @@ def test_a_replica_that_is_killed_costs_no_task_and_no_decision_of_the_other(tmp
         port, killed_at = int(service.target.rpartition(":")[2]), []
         for wave in range(waves):
             running = start_queries(driver, {f"{name}{wave}": slow_sum(driver, tasks, TASK_S) for name in "ab"})
-            wait_until(lambda: finished_tasks(driver) >= 4)
+            until(lambda: finished_tasks(driver) >= 4)
             if wave < waves - 1:
                 serving = [
                     child

@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from tests.services import until
 from tests.spark.real_spark import (
     BUG,
     OUTAGE,
@@ -17,10 +18,10 @@ from tests.spark.real_spark import (
     metrics_of,
     most_at_once,
     plugin_driver,
+    sleep_sql,
     slow_sum,
     start_queries,
     tasks_of,
-    wait_until,
 )
 from tests.spark.toy_service import toy_service
 
@@ -44,11 +45,11 @@ def test_a_killed_executor_loses_no_work(tmp_path):
 
         def slow_end():
             numbers = driver.spark.range(0, 8, 1, 4).repartition(4)
-            slept = numbers.selectExpr("id", "reflect('java.lang.Thread', 'sleep', 1000L) AS slept")
+            slept = numbers.selectExpr("id", sleep_sql(1.0))
             return sum(row[0] for row in slept.where("slept IS NOT NULL").collect())
 
         running = start_queries(driver, {"a": slow_end, "b": slow_end})
-        wait_until(lambda: len({stage for _, stage, _ in toy.decisions}) == 4)  # both are in their second stage
+        until(lambda: len({stage for _, stage, _ in toy.decisions}) == 4)  # both are in their second stage
         executor_processes()[0].kill()
         assert running.wait() == {"a": 28, "b": 28}
         assert start_queries(driver, {"c": slow_sum(driver, 4, 0.1)}).wait() == {"c": 6}
@@ -81,7 +82,7 @@ def test_a_copy_that_cannot_start_keeps_no_executor(tmp_path):
 
         run = lambda: context.parallelize(range(6), 6).map(straggle).sum()  # noqa: E731
         straggling = start_queries(driver, {"a": run})
-        wait_until(lambda: finished_tasks(driver) == 5)
+        until(lambda: finished_tasks(driver) == 5)
         assert start_queries(driver, {"b": slow_sum(driver, 4, 0.1)}).wait() == {"b": 6}
         assert straggling.threads["a"].is_alive()
         assert straggling.wait() == {"a": 15}
@@ -96,7 +97,7 @@ def test_a_service_that_is_not_there_at_the_start(tmp_path):
         assert start_queries(driver, {"a": slow_sum(driver, 4, 0.1)}).wait() == {"a": 6}
         assert len(driver.lines(OUTAGE)) == 1
         with toy_service(port=port):
-            wait_until(lambda: start_queries(driver, {"b": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
+            until(lambda: start_queries(driver, {"b": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
     assert metrics_of(tmp_path)["outages"] == 1
 
 

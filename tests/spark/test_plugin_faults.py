@@ -8,9 +8,9 @@ import time
 import pytest
 
 from decima.connect.service import scheduler_pb2 as protocol
-from tests.spark import wrong_replies
-from tests.spark.real_spark import BUG, OUTAGE, RECOVERY, plugin_driver, slow_sum, start_queries, wait_until
-from tests.spark.toy_service import toy_service
+from tests.services import until
+from tests.spark.real_spark import BUG, OUTAGE, RECOVERY, plugin_driver, slow_sum, start_queries
+from tests.spark.toy_service import WRONG, always_idle, delay_again, toy_service
 
 pytestmark = pytest.mark.spark_slow
 
@@ -37,7 +37,7 @@ def usable(driver, toy):
     def restore() -> None:
         toy.spoil, toy.delay_s = None, 0.0
         # Only decisions prove it, so there have to be some.
-        wait_until(
+        until(
             lambda: (
                 start_queries(driver, {"probe": slow_sum(driver, 2, 0.0)}).wait()
                 and len(driver.lines(RECOVERY)) == len(driver.lines(OUTAGE))
@@ -50,7 +50,7 @@ def usable(driver, toy):
     assert not driver.lines(BUG)
 
 
-@pytest.mark.parametrize("spoil", wrong_replies.WRONG.values(), ids=wrong_replies.WRONG)
+@pytest.mark.parametrize("spoil", WRONG.values(), ids=WRONG)
 def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):
     before = len(usable.lines(OUTAGE))
     toy.spoil = spoil
@@ -62,7 +62,7 @@ def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):
 def test_stages_that_are_delayed_again_and_again_run_all_the_same(usable, toy):
     """The first delay of a stage is obeyed, so that there may be several outages."""
     before = len(usable.lines(OUTAGE))
-    toy.spoil = wrong_replies.delay_again
+    toy.spoil = delay_again
     pair = {name: slow_sum(usable, 6, 0.1) for name in ("a", "b")}
     assert start_queries(usable, pair).wait() == {"a": 15, "b": 15}
     assert len(usable.lines(OUTAGE)) > before
@@ -79,7 +79,7 @@ def test_a_slow_service_is_left_alone(usable, toy):
 
 
 def test_a_policy_that_leaves_all_idle_does_not_stop_spark(usable, toy):
-    toy.spoil = wrong_replies.always_idle
+    toy.spoil = always_idle
     assert start_queries(usable, {"a": slow_sum(usable, 4, 0.1)}).wait() == {"a": 6}
     assert usable.lines("leaves every executor idle")
 
@@ -119,7 +119,7 @@ def test_a_cancelled_job_is_gone_and_others_go_on(usable, toy):
         return -1
 
     running = start_queries(usable, {"a": cancelled})
-    wait_until(lambda: "a" in toy.jobs)
+    until(lambda: "a" in toy.jobs)
     context.cancelJobGroup("doomed")
     assert running.wait() == {"a": -1}
     assert start_queries(usable, {"b": slow_sum(usable, 4, 0.1)}).wait() == {"b": 6}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import urllib.request
 
 import pytest
 
-from tests.services import process
-from tests.spark.real_spark import OUTAGE, decisions_of, plugin_driver, slow_sum, start_queries, wait_until
+from tests.services import make_certificate, process, until
+from tests.spark.real_spark import OUTAGE, decisions_of, plugin_driver, slow_sum, start_queries
 
 pytestmark = [
     pytest.mark.spark_slow,
@@ -20,13 +19,11 @@ pytestmark = [
 @pytest.fixture
 def secured(tmp_path):
     """Options of a service with TLS and a token, and the files."""
-    files = {name: tmp_path / name for name in ("cert.pem", "key.pem", "token", "other-token")}
-    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    request += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", files["cert.pem"], "-keyout", files["key.pem"]]
-    subprocess.run(request, check=True, capture_output=True)
+    files = {name: tmp_path / name for name in ("token", "other-token")}
+    files["cert"], files["key"] = make_certificate(tmp_path, "own")
     files["token"].write_text("open-sesame-open-sesame\n")
     files["other-token"].write_text("swordfish-swordfish\n")
-    options = ("--tls-cert", files["cert.pem"], "--tls-key", files["key.pem"], "--token-file", files["token"])
+    options = ("--tls-cert", files["cert"], "--tls-key", files["key"], "--token-file", files["token"])
     return options, {name: str(path) for name, path in files.items()}
 
 
@@ -39,15 +36,15 @@ def metric(service, name):
 
 def test_token_and_tls(tmp_path, secured):
     options, files = secured
-    conf = {"spark.decima.tls.ca": files["cert.pem"], "spark.decima.token.file": files["token"]}
+    conf = {"spark.decima.tls.ca": files["cert"], "spark.decima.token.file": files["token"]}
     # Calls in another session before the first decision.
     conf["spark.decima.rehearsals"] = "40"
     with (
         process("--port", 0, "--metrics-port", 0, "--scheduler", "fair", *options) as service,
         plugin_driver(tmp_path, service.target, conf=conf) as driver,
     ):
-        wait_until(lambda: metric(service, 'decima_decisions_total{outcome="stage",scheduler="fair"}') == 40)
-        wait_until(lambda: metric(service, "decima_sessions") <= 1)
+        until(lambda: metric(service, 'decima_decisions_total{outcome="stage",scheduler="fair"}') == 40)
+        until(lambda: metric(service, "decima_sessions") <= 1)
         assert start_queries(driver, {"a": slow_sum(driver, 4, 0.0)}).wait() == {"a": 6}
         assert not driver.lines(OUTAGE)
     assert {line["job"] for line in decisions_of(tmp_path)} == {"a"}
@@ -55,7 +52,7 @@ def test_token_and_tls(tmp_path, secured):
 
 def test_a_wrong_token_is_an_outage(tmp_path, secured):
     options, files = secured
-    conf = {"spark.decima.tls.ca": files["cert.pem"], "spark.decima.token.file": files["other-token"]}
+    conf = {"spark.decima.tls.ca": files["cert"], "spark.decima.token.file": files["other-token"]}
     with (
         process("--port", 0, "--scheduler", "fair", *options) as service,
         plugin_driver(tmp_path, service.target, conf=conf) as driver,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from decima.connect.cluster.standalone import StandaloneCluster
 from tests.services import process
+from tests.spark.real_spark import events_of
 
 pytestmark = pytest.mark.spark_slow
 
@@ -28,10 +28,8 @@ def start_application(cluster: StandaloneCluster, folder: Path, service: str, st
 
 def executors_over_time(folder: Path) -> list[tuple[int, int, int]]:
     """(milliseconds, change, executors registered then)."""
-    (path,) = (folder / "events").iterdir()
     count, changes = 0, []
-    for line in path.read_text().splitlines():
-        event = json.loads(line)
+    for event in events_of(folder):
         step = {"SparkListenerExecutorAdded": 1, "SparkListenerExecutorRemoved": -1}.get(event["Event"], 0)
         if step:
             count += step

@@ -16,7 +16,7 @@ from decima.connect.plugin.build import plugin_jar
 from decima.connect.plugin.sparks import RELEASES, find_spark
 from decima.core.config import checkout_root
 from tests.spark import version_application
-from tests.spark.real_spark import BUG, LOG_CONFIGURATION, OUTAGE, decisions_of, metrics_of, most_at_once, tasks_of
+from tests.spark.real_spark import BUG, OUTAGE, decisions_of, metrics_of, most_at_once, plugin_settings, tasks_of
 from tests.spark.toy_service import toy_service
 
 pytestmark = pytest.mark.spark_slow
@@ -46,28 +46,16 @@ def cluster_of(spark, monkeypatch):
 
 def run_application(spark, cluster, jar, service, folder):
     """Run both queries by the Python of that Spark; gives their results and the lines of the driver's log."""
-    log_file = folder / "log4j2.properties"
-    log_file.write_text(LOG_CONFIGURATION.format(path=folder / "driver.log"))
     (folder / "events").mkdir()
     settings = dict(BASE_CONF) | {
         "spark.master": cluster.url.replace("spark://", "spark-decima://"),
-        "spark.driver.extraClassPath": str(jar),
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m -Dlog4j2.configurationFile={log_file.as_uri()}",
+        **plugin_settings(folder, service, jar),
         "spark.driver.memory": "700m",
         "spark.executor.memory": "600m",
         "spark.cores.max": "2",
-        "spark.decima.service": service,
-        "spark.decima.timeout": "20s",
-        "spark.decima.connect.timeout": "30s",
-        "spark.decima.rehearsals": "0",
-        "spark.decima.metrics.file": str(folder / "metrics.json"),
-        "spark.decima.decisions.file": str(folder / "decisions.jsonl"),
-        "spark.log.level": "WARN",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (folder / "events").as_uri(),
-        "spark.local.dir": str(folder / "local"),
         "spark.sql.shuffle.partitions": "3",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     python = spark.jars.parents[4] / "bin" / "python"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

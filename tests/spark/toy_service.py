@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import threading
 import time
@@ -22,10 +23,6 @@ NAME = "decima.service.Scheduler"
 class Job:
     """What was reported of one job."""
 
-    order: int
-    profile: str
-    stages: dict[int, int]
-    parents: dict[int, tuple[int, ...]]
     attached: int = 0
     schedulable: tuple[int, ...] = ()
 
@@ -54,7 +51,6 @@ class ToyService:
     decisions: list[tuple[str, int, int]] = field(default_factory=list)
     opened: list[bytes] = field(default_factory=list)
     requests: list[bytes] = field(default_factory=list)
-    offers: int = 0
     server: grpc.Server | None = field(default=None, repr=False)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -117,12 +113,7 @@ class ToyService:
         for job in request.gone:
             del self.jobs[job]
         for job in request.jobs:
-            self.jobs[job.job] = Job(
-                order=len(self.jobs),
-                profile=job.profile,
-                stages={stage.stage: stage.num_tasks for stage in job.stages},
-                parents={stage.stage: tuple(stage.parents) for stage in job.stages},
-            )
+            self.jobs[job.job] = Job()
         for state in request.states:
             self.jobs[state.job].attached = state.attached
             self.jobs[state.job].schedulable = tuple(state.schedulable)
@@ -130,7 +121,6 @@ class ToyService:
     def _choose(self, request: protocol.DecideRequest) -> protocol.Decision:
         reply = protocol.Decision(sequence=request.sequence, idle=True)
         offered = request.offer.executors
-        self.offers += offered > 0
         for name, job in self.jobs.items():
             # Executors that served the job last and are offered now are not held by it any more.
             held = job.attached - (offered if request.offer.job == name else 0)
@@ -182,3 +172,48 @@ def toy_service(**attributes: object) -> Iterator[ToyService]:
         service.start()
         yield service
         service.stop()
+
+
+# ---- what a service must not say: functions, for its process, that change a decision on its way out ------------------
+
+
+def _change(values, reply):
+    for name, value in values.items():
+        if not reply.idle:
+            setattr(reply, name, value)
+    return reply
+
+
+def changed(**values):
+    """A function, for another process, that gives a decision other values, where it runs something."""
+    return functools.partial(_change, values)
+
+
+def _instead(data, _reply):
+    return data
+
+
+def another_call(reply):
+    reply.sequence += 1
+    return reply
+
+
+WRONG = {
+    "negative limit": changed(limit=-3),
+    "zero limit": changed(limit=0),
+    "unknown stage": changed(stage=999_999),
+    "unknown job": changed(job="nobody's"),
+    "too many executors": changed(executors=77),
+    "another call": another_call,
+    "not a message": functools.partial(_instead, b"\xff\xff\xff\xff\xff"),
+    "text that is not UTF-8": functools.partial(_instead, b"\x1a\x02\xff\xfe"),
+    "negative delay": changed(delay_ms=-1.0, executors=0),
+    "endless delay": changed(delay_ms=float("inf"), executors=0),
+    "delay with executors": changed(delay_ms=10.0),
+}
+# Every stage again and again, also those that have begun.
+delay_again = changed(delay_ms=10.0, executors=0)
+
+
+def always_idle(reply):
+    return protocol.Decision(sequence=reply.sequence, idle=True)

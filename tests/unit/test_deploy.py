@@ -1,7 +1,8 @@
-"""Files of `deploy`: what they name is there, and the tools that read them accept them."""
+"""Files for deployment, containers and code hosts: what they name is there, and their tools accept them."""
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -18,6 +19,8 @@ from tests.unit.commands.calls import refuse, run
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 TOKEN = "0123456789abcdef"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def read(name):
@@ -198,3 +201,78 @@ def test_systemd_accepts_the_unit(tmp_path):
     assert (checked.returncode, checked.stderr) == (0, ""), checked
     unit.write_text(unit.read_text().replace("Type=exec", "Typo=exec"))
     assert "Typo" in subprocess.run(command, capture_output=True, text=True, timeout=600).stderr
+
+
+# ---- code hosts and containers ---------------------------------------------------------------------------------------
+
+
+def jobs_of(path):
+    return yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+
+
+def check_command(line):
+    """A command line of the project: its verb exists and its options are known."""
+    assert run(*shlex.split(line)[1:], "--help").exit_code == 0, line
+
+
+def instructions(path):
+    """Instruction and rest of each line of a Dockerfile."""
+    text = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_has_what_its_host_asks_for(path):
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert {"name", True, "permissions", "jobs"} <= set(content)  # YAML reads the key `on` as true
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    for job in content["jobs"].values():
+        assert job["runs-on"]
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step)
+            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "actions/checkout@v4"))
+            if step.get("run", "").startswith("make "):
+                assert step["run"].split()[1] in targets
+
+
+def test_every_python_of_the_classifiers_is_tried():
+    tried = jobs_of(ROOT / ".github" / "workflows" / "tests.yml")["light"]["strategy"]["matrix"]["python-version"]
+    assert tried == [text.rpartition(" ")[2] for text in PROJECT["classifiers"] if "Python :: 3." in text]
+
+
+def test_commands_of_the_test_workflow_exist():
+    steps = jobs_of(ROOT / ".github" / "workflows" / "tests.yml")["light"]["steps"]
+    commands = [step["run"] for step in steps if step.get("run", "").startswith("decima ")]
+    assert len(commands) >= 4
+    for line in commands:
+        check_command(line)
+
+
+def test_the_image_is_slim_runs_without_root_and_copies_what_is_there():
+    lines = instructions(ROOT / "Dockerfile")
+    kinds = [kind for kind, _ in lines]
+    assert set(kinds) <= {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "ENTRYPOINT", "CMD"}
+    values = dict(lines)
+    assert values["FROM"] == "python:3.11-slim"
+    assert values["USER"] not in ("root", "0")
+    assert kinds.index("USER") > max(index for index, kind in enumerate(kinds) if kind == "COPY")
+    assert json.loads(values["ENTRYPOINT"]) == ["decima"]
+    ignored, commands = (ROOT / ".dockerignore").read_text().splitlines(), []
+    for kind, rest in lines:
+        if kind == "COPY" and not rest.startswith("--from"):
+            for source in rest.split()[:-1]:
+                assert (ROOT / source).exists()
+                assert f"!{source}" in ignored
+        for step in rest.split(" && ") if kind == "RUN" else ():
+            if step.startswith("decima "):
+                check_command(step)
+                commands.append(step)
+    assert len(commands) == 2
+    (extra,) = re.findall(r'"\.\[(\w+)\]"', (ROOT / "Dockerfile").read_text())
+    assert extra in PROJECT["optional-dependencies"]
+
+
+def test_the_development_container_builds_the_environment():
+    content = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert content["postCreateCommand"] == "make env"
+    assert content["image"].endswith(f":{PROJECT['requires-python'].removeprefix('>=')}")

@@ -1,12 +1,15 @@
-"""Pages of the documentation: links lead somewhere, the four that lead through are short, and what they show works."""
+"""Pages of the documentation and the README: links lead somewhere, what is to be short is, and what they show works."""
 
 import re
 import shlex
 from pathlib import Path
 
 import nbformat
+import pandas
 import pytest
 
+import decima
+from decima.systems.unequal import list_schedulers, load_instance
 from experiments.notebooks import notebook_slugs
 from tests.unit.commands.calls import run
 
@@ -22,12 +25,21 @@ NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
 WAYS = ("schedule-own-jobs", "write-a-scheduler", "reproduce-a-paper", "change-the-code")
 
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def text(name):
     return (DOCS / f"{name}.md").read_text(encoding="utf-8")
 
 
-def blocks(name, language):
-    return re.findall(rf"```{language}\n(.*?)```", text(name), re.DOTALL)
+def blocks(page, language):
+    """What a page shows in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def execute(block):
+    """Run Python as it is shown."""
+    exec(compile(block, "as shown", "exec"), {})
 
 
 def anchors(path):
@@ -73,23 +85,26 @@ def test_commands_exist(name):
         assert run(command, "--help").exit_code == 0, command
 
 
-def test_own_jobs_as_shown(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("jobs.json").write_text(*blocks("schedule-own-jobs", "json"))
-    shown = re.findall(r"^    decima (.+)$", text("schedule-own-jobs"), re.MULTILINE)
-    assert len(shown) == 2
+def run_commands(page, sign, count):
+    """Run the commands that a page shows, so many of them."""
+    shown = re.findall(rf"^{sign}decima (.+)$", page, re.MULTILINE)
+    assert len(shown) == count
     for line in shown:
         result = run(*shlex.split(line))
-        assert result.exit_code == 0, result.stderr
+        assert result.exit_code == 0, (line, result.stderr)
+
+
+def test_own_jobs_as_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.json").write_text(*blocks(text("schedule-own-jobs"), "json"))
+    run_commands(text("schedule-own-jobs"), "    ", 2)
     assert Path("schedule.html").stat().st_size > 10**6
     assert Path("all.html").stat().st_size > 10**6
 
 
 def test_a_scheduler_as_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in blocks("write-a-scheduler", "python"):
-        exec(compile(block, "write-a-scheduler.md", "exec"), names)
+    execute("".join(blocks(text("write-a-scheduler"), "python")))
     assert "mine" in capsys.readouterr().out
     assert Path("schedules.html").exists()
 
@@ -97,3 +112,87 @@ def test_a_scheduler_as_shown(tmp_path, monkeypatch, capsys):
 def test_a_notebook_that_is_named_is_there():
     for name in re.findall(r"decima notebook (\d\d-[a-z-]+)", text("reproduce-a-paper")):
         assert name in notebook_slugs()
+
+
+def test_unequal_executors_as_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_commands(text("unequal"), r"\$ ", 9)
+    capsys.readouterr()
+    (python,), (instance,) = blocks(text("unequal"), "python"), blocks(text("unequal"), "json")
+    execute(python)
+    shown = capsys.readouterr().out
+    assert "no schedule is shorter than" in shown
+    makespan, bound = map(float, re.findall(r"\d+\.\d+", shown.splitlines()[-1]))
+    assert 0.0 < bound <= makespan
+    Path("as_shown.json").write_text(instance)
+    assert len(load_instance("as_shown.json")) == 2
+
+
+def test_every_scheduler_of_unequal_executors_is_on_their_page():
+    for name in list_schedulers():
+        assert f"`{name}`" in text("unequal"), name
+
+
+# ---- the README -----------------------------------------------------------------------------------------------------
+
+
+def test_ten_lines_run(capsys):
+    execute(blocks(README, "python")[0])
+    shown = capsys.readouterr().out
+    assert "jct_s" in shown
+    assert "capped_srw" in shown
+
+
+def test_own_jobs_run(tmp_path):
+    path = tmp_path / "jobs.json"
+    path.write_text(blocks(README, "json")[0])
+    result = decima.simulate(path, "fair", executors=10)
+    assert result.num_events["task"] == 80 + 4 + 40
+    assert 10.0 < result.makespan_s < 60.0
+
+
+def test_the_readme_stays_short():
+    assert len(README.splitlines()) < 150
+
+
+def test_targets_of_make_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in re.findall(r"`?make ([a-z]+)", README):
+        assert re.search(rf"^{command}:", makefile, re.MULTILINE), command
+
+
+def test_the_gallery_has_a_row_per_paper_of_pictures_that_lead_to_notebooks():
+    papers = {path.parent.name for path in (ROOT / "experiments").glob("*/__init__.py")}
+    papers -= {"lookahead", "capacity", "benchmark"}  # not a paper's
+    rows = re.findall(r"^\| \*\*\[.*$", README, re.MULTILINE)
+    assert len(rows) == len(papers)
+    for row in rows:
+        pictures = re.findall(r"\[!\[[^\]]+\]\((reports/results/[^)]+)\)\]\((notebooks/[^)]+\.ipynb)\)", row)
+        assert len(pictures) == 3  # more cannot be read on a phone
+        for picture, notebook in pictures:
+            assert Path(picture).stem in (ROOT / notebook).read_text(encoding="utf-8"), picture
+
+
+ROWS = {
+    "FIFO": "fifo", "SJF-CP": "sjf_cp", "naive weighted fair": "naive_weighted_fair", "fair": "fair",
+    "tuned weighted fair": "weighted_fair", "capped shortest remaining work": "capped_srw",
+    "Decima (`tpch-batch-random`, `tpch-stream-random-long`; sampled)": "decima",
+    "Decima, warm start (`tpch-batch`, `tpch-stream-entry-warm`)": "decima_warm",
+    "Decima, residual (`tpch-stream-busy`)": "decima_residual",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_the_table_of_results_is_that_of_the_committed_tables(page):
+    tables = ROOT / "reports" / "results" / "tpch-full" / "tables"
+    streams = pandas.read_csv(tables / "stream" / "stream.csv")
+    columns = [
+        pandas.read_csv(tables / "batch" / "batch.csv"),
+        *(streams[streams["interarrival_s"] == gap] for gap in (14, 25, 45)),
+    ]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for label, name in ROWS.items():
+        (row,) = re.findall(rf"^\| {re.escape(label)} \| (.+ ± .+) \|$", text, re.MULTILINE)
+        scores = [table.loc[table["scheduler"] == name, "avg_jct_s"] for table in columns]
+        expected = [f"{score.mean():.1f} ± {score.sem():.1f}" if len(score) else "–" for score in scores]
+        assert row.split(" | ") == expected, label

@@ -91,10 +91,6 @@ def test_the_core_runs_stored_policies_and_has_nothing_heavy():
     assert heavy <= set(ENTRIES)
 
 
-def test_all_is_every_extra_but_the_developers():
-    assert set(of_extra("all")) == {text for name in set(EXTRAS) - {"all", "dev"} for text in of_extra(name)}
-
-
 @pytest.mark.parametrize("file", ["requirements.lock", "requirements-conda.txt", "environment.yml"])
 def test_no_index_address_or_local_path(file):
     lines = logical_lines((ROOT / file).read_text())

@@ -48,10 +48,8 @@ def numbers(
         wrong |= np.isinf(array)
     if wrong.any():
         position = tuple(int(each) for each in np.argwhere(wrong)[0])
-        finite = "" if infinite else "finite "
-        bound = f"above {least:g}" if strictly else f"of at least {least:g}"
         at = position[0] if ndim == 1 else position
-        raise WorkloadError(f"{where}: entry {at} is {array[position]:g}; expected a {finite}number {bound}")
+        raise WorkloadError(f"{where}: entry {at} is {array[position]:g}; {_expected(least, strictly, infinite)}")
     if strictly:
         _check_size(where, array, array < least + SMALLEST)
     _check_size(where, array, (array > LARGEST) & ~np.isinf(array))
@@ -84,11 +82,15 @@ def number(where: str, value: Any, *, least: float = 0.0, strictly: bool = False
         raise WorkloadError(f"{where} is {value!r:.60}; expected a number") from error
     good = real > least if strictly else real >= least
     if not good or (real == np.inf and not infinite):
-        bound = f"above {least:g}" if strictly else f"of at least {least:g}"
-        raise WorkloadError(f"{where} is {real:g}; expected a {'' if infinite else 'finite '}number {bound}")
+        raise WorkloadError(f"{where} is {real:g}; {_expected(least, strictly, infinite)}")
     if LARGEST < real < np.inf or (strictly and real < least + SMALLEST):
         raise WorkloadError(f"{where} is {real:g}; expected {SMALLEST:g} to {LARGEST:g}")
     return real
+
+
+def _expected(least: float, strictly: bool, infinite: bool) -> str:
+    bound = f"above {least:g}" if strictly else f"of at least {least:g}"
+    return f"expected a {'' if infinite else 'finite '}number {bound}"
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

@@ -3,10 +3,7 @@
 import numpy as np
 
 from decima.core.cache import cached
-from decima.core.graphs import topological_order
 from decima.core.jit import njit
-
-__all__ = ["lists", "longest_down", "longest_up", "pop", "push", "topological_order"]
 
 
 def lists(

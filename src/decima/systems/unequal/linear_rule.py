@@ -18,7 +18,6 @@ COEFFICIENTS: dict[str, tuple[float, ...]] = {
 }
 COEFFICIENTS["event"] = COEFFICIENTS["plan"]
 
-
 # Parts of the transfer times that upward ranks count.
 TRANSFER_PARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
 
@@ -33,28 +32,16 @@ def linear_priority(instance: Instance, coefficients) -> np.ndarray:
     return static_features(instance, NAMES, logarithms=True).astype(np.float64) @ np.asarray(coefficients)
 
 
-def rule_priorities(instance: Instance, rules: Rules) -> list[np.ndarray]:
-    """Priorities of simple rules: upward ranks with discounted transfers, and the linear rule.
-
-    Args:
-        instance: Jobs and cluster.
-        rules: When nodes are decided, on which the weights of the linear rule depend.
-
-    Returns:
-        Float64 [nodes] each.
-    """
-    ranks = [rank_up(instance, transfers=discount) for discount in TRANSFER_PARTS]
-    return [*ranks, linear_priority(instance, COEFFICIENTS[rules.decision])]
-
-
 def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
     """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
 
+    Simple rules are upward ranks with discounted transfers, and the linear rule with the weights for the decisions.
     Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
 
     Args:
         instance: Jobs and cluster.
         rules: How nodes are decided and placed.
     """
-    planner = Planner(instance, rules)
-    return min(rule_priorities(instance, rules), key=planner.run)
+    ranks = [rank_up(instance, transfers=discount) for discount in TRANSFER_PARTS]
+    linear = linear_priority(instance, COEFFICIENTS[rules.decision])
+    return min([*ranks, linear], key=Planner(instance, rules).run)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.systems.unequal import graph
 from decima.systems.unequal.ranks import rank_down, rank_up
 from decima.systems.unequal.workload import Instance
 
@@ -116,6 +115,4 @@ def outgoing(instance: Instance, logarithms: bool) -> np.ndarray:
 
 def deepest(instance: Instance) -> int:
     """Nodes on the longest path of any job."""
-    start, child, _ = instance.children
-    ones = np.ones(len(instance))
-    return int(graph.longest_down(instance.order, start, child, ones, np.zeros(len(child))).max())
+    return int(instance.longest_down(np.ones(len(instance))).max())

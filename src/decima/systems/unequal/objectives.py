@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.core.objectives import Outcome, objective_at_end
-from decima.systems.unequal import graph
 from decima.systems.unequal.result import Schedule
 from decima.systems.unequal.workload import Instance
 
@@ -78,9 +77,7 @@ def sequential_s(instance: Instance) -> float:
 
 def critical_path_s(instance: Instance) -> float:
     """Longest path in seconds with smallest times and no transfers (Eq. 14)."""
-    start, child, data = instance.children
-    lengths = graph.longest_down(instance.order, start, child, instance.least_time_s, np.zeros(len(data)))
-    return float(lengths.max())
+    return float(instance.longest_down(instance.least_time_s).max())
 
 
 def _over(part: float, whole: float) -> float:

@@ -30,14 +30,12 @@ def _needed(schedule: Schedule) -> np.ndarray:
     """Whether each copy is needed, bool [copies]."""
     children = np.diff(schedule.instance.children[0])
     needed = np.zeros(len(schedule), dtype=bool)
-    firsts: dict[int, int] = {}
-    for copy, node in enumerate(schedule.node.tolist()):
-        if children[node] == 0 and (node not in firsts or schedule.finish_s[copy] < schedule.finish_s[firsts[node]]):
-            firsts[node] = copy
+    by_finish = np.argsort(schedule.finish_s, kind="stable")
+    nodes, firsts = np.unique(schedule.node[by_finish], return_index=True)
     read_by: dict[int, list[int]] = {}
     for read, reader in schedule.sources().tolist():
         read_by.setdefault(reader, []).append(read)
-    stack = list(firsts.values())
+    stack = by_finish[firsts[children[nodes] == 0]].tolist()
     needed[stack] = True
     while stack:
         for read in read_by.get(stack.pop(), ()):
@@ -49,27 +47,14 @@ def _needed(schedule: Schedule) -> np.ndarray:
 
 def _moved_up(schedule: Schedule, kept: np.ndarray) -> Schedule:
     """Kept copies, each as early as the order on its executor and its inputs allow."""
-    instance = schedule.instance
-    position = np.empty(len(instance), dtype=np.int64)
-    position[instance.order] = np.arange(len(instance))
+    position = np.argsort(schedule.instance.order)
     # What takes no time goes before what begins at the same time; so do parents.
     order = np.lexsort((position[schedule.node], schedule.finish_s, schedule.start_s))
-    parent_start, parents, data = instance.parents
-    free_s = np.zeros(len(instance.cluster))
+    order = order[kept[order]]
+    copies = zip(schedule.node[order].tolist(), schedule.executor[order].tolist(), strict=True)
+    timed = Schedule.in_order(schedule.instance, copies)
     start_s, finish_s = schedule.start_s.copy(), schedule.finish_s.copy()
-    done: dict[int, list[int]] = {}
-    for copy in order[kept[order]].tolist():
-        node, executor = int(schedule.node[copy]), int(schedule.executor[copy])
-        ready_s = max(float(instance.arrival_s[node]), float(free_s[executor]))
-        for edge in range(parent_start[node], parent_start[node + 1]):
-            there_s = [
-                finish_s[each] + instance.transfer_s(float(data[edge]), int(schedule.executor[each]), executor)
-                for each in done[int(parents[edge])]
-            ]
-            ready_s = max(ready_s, min(there_s))
-        start_s[copy] = ready_s
-        finish_s[copy] = free_s[executor] = ready_s + instance.time_s(node, executor)
-        done.setdefault(node, []).append(copy)
+    start_s[order], finish_s[order] = timed.start_s, timed.finish_s
     return replace(
         schedule,
         node=schedule.node[kept],

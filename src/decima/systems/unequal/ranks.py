@@ -17,9 +17,8 @@ def rank_up(instance: Instance, *, transfers: float = 1.0) -> np.ndarray:
 
     Source: Eq. 5; the mean rate is the mean over all pairs of executors.
     """
-    start, child, data = instance.children
-    mean_s = transfers * instance.cluster.mean_transfer_s(data)
-    return graph.longest_down(instance.order, start, child, instance.mean_time_s, mean_s)
+    mean_s = transfers * instance.cluster.mean_transfer_s(instance.children[2])
+    return instance.longest_down(instance.mean_time_s, mean_s)
 
 
 def rank_down(instance: Instance) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,29 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.node)
+
+    @classmethod
+    def in_order(cls, instance: Instance, copies: Iterable[tuple[int, int]]) -> Schedule:
+        """Copies in an order, each as early as those before it allow.
+
+        A copy begins when its job has arrived, its inputs are there, and its executor has done what is before it.
+
+        Args:
+            instance: Jobs and cluster.
+            copies: Node and executor of each; there is a copy of each parent before.
+        """
+        start, parent, data = instance.parents
+        free_s = [0.0] * len(instance.cluster)
+        done: list[list[tuple[int, float]]] = [[] for _ in range(len(instance))]
+        rows = []
+        for node, executor in copies:
+            start_s = max(free_s[executor], float(instance.arrival_s[node]))
+            for edge in range(start[node], start[node + 1]):
+                start_s = max(start_s, instance.there_s(float(data[edge]), done[parent[edge]], executor))
+            finish_s = free_s[executor] = start_s + instance.time_s(node, executor)
+            done[node].append((executor, finish_s))
+            rows.append((node, executor, start_s, finish_s))
+        return cls(instance, *zip(*rows, strict=True))
 
     @cached_property
     def first_finish_s(self) -> np.ndarray:

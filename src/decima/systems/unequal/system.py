@@ -17,7 +17,6 @@ from decima.core.errors import ConfigError
 from decima.core.extras import MissingExtraError
 from decima.core.objectives import Objective
 from decima.core.system import Best, register_system
-from decima.systems.unequal import graph
 from decima.systems.unequal.cluster import Cluster
 from decima.systems.unequal.objectives import OBJECTIVES, UnequalOutcome, metrics
 from decima.systems.unequal.optimum.bounds import lower_bound
@@ -66,8 +65,7 @@ class UnequalExecutors:
         instance = workload
         if settings.cluster is not None:
             instance = Instance(workload.jobs, settings.cluster, workload.label)
-        start, child, data = instance.children
-        lengths = graph.longest_down(instance.order, start, child, instance.least_time_s, np.zeros(len(data)))
+        lengths = instance.longest_down(instance.least_time_s)
         ideal_ms = 1000.0 * np.maximum.reduceat(lengths, instance.first_node[:-1])
         return Tables(instance, settings, lower_bound(instance), ideal_ms)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from decima.core.checks import is_name
 from decima.core.errors import WorkloadError
+from decima.core.graphs import topological_order
 from decima.systems.unequal import graph
 from decima.systems.unequal.checking import frozen, number, numbers
 from decima.systems.unequal.cluster import Cluster
@@ -77,7 +78,7 @@ class Job:
             parent, child = (self.nodes[each] for each in divmod(int(twice[0]), count))
             raise WorkloadError(f"{where}: the edge {parent} -> {child} is given twice")
         start, child, _ = graph.lists(self.edges[:, 0], self.edges[:, 1], self.data, count)
-        order = graph.topological_order(start, child)
+        order = topological_order(start, child)
         if len(order) < count:
             left = np.setdiff1d(np.arange(count), order)
             raise WorkloadError(f"{where}: the edges form a cycle, among {', '.join(self.nodes[i] for i in left[:5])}")
@@ -188,7 +189,7 @@ class Instance:
     @cached_property
     def order(self) -> np.ndarray:
         """All nodes, parents before children, int64 [nodes]."""
-        return frozen(graph.topological_order(*self.children[:2]))
+        return frozen(topological_order(*self.children[:2]))
 
     @cached_property
     def mean_time_s(self) -> np.ndarray:
@@ -202,6 +203,12 @@ class Instance:
         costs = self.cluster.costs
         return frozen(self.work / self.cluster.speeds.max() if costs is None else costs.min(axis=1))
 
+    @cached_property
+    def times_s(self) -> np.ndarray:
+        """Execution times, float64 [nodes, executors], seconds."""
+        costs = self.cluster.costs
+        return frozen(self.work[:, None] / self.cluster.speeds) if costs is None else costs
+
     def time_s(self, node: int, executor: int) -> float:
         """Execution time of a node on an executor in seconds."""
         costs = self.cluster.costs
@@ -213,6 +220,27 @@ class Instance:
             return 0.0
         rate = self.cluster.rate if self.cluster.uniform else self.cluster.rate[sender, receiver]
         return float(self.cluster.latency_s + data / rate)
+
+    def there_s(self, data: float, copies: Iterable[tuple[int, float]], executor: int) -> float:
+        """Earliest time in seconds at which data of a node is on an executor.
+
+        Args:
+            data: Its size.
+            copies: Executor and finish of each copy of the node.
+            executor: Where it is needed.
+        """
+        return min(finish_s + self.transfer_s(data, sender, executor) for sender, finish_s in copies)
+
+    def longest_down(self, node_values: np.ndarray, edge_values: np.ndarray | None = None) -> np.ndarray:
+        """Largest sum of values on a path from each node down, itself included, float64 [nodes].
+
+        Args:
+            node_values: Float64 [nodes].
+            edge_values: Float64 [edges], in the order of :attr:`children`; zeros when omitted.
+        """
+        start, child, data = self.children
+        values = np.zeros(len(data)) if edge_values is None else edge_values
+        return graph.longest_down(self.order, start, child, node_values, values)
 
     @property
     def ccr(self) -> float:

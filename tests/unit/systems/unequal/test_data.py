@@ -1,5 +1,6 @@
 """Where instances come from: TPC-H, generators, WfCommons, texts."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -168,29 +169,40 @@ def test_wfcommons(body, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("good", "change", "sentence"),
     [
-        (lambda body: body["workflow"].pop("execution"), "task 't1' has no runtime; expected a workflow that was exec"),
-        (lambda body: body.update(schemaVersion="2.0"), "version '2.0' of WfFormat is unknown; expected 1.4, 1.5, 1.6"),
-        (lambda body: body.pop("schemaVersion"), "schemaVersion is missing"),
-        (lambda body: body["workflow"].pop("specification"), "specification is missing"),
-        (lambda body: body["workflow"]["specification"]["tasks"].clear(), "has no tasks"),
-        (lambda body: body["workflow"]["specification"]["tasks"][1].update(parents=["x"]), "unknown parent 'x'"),
-        (lambda body: body["workflow"]["specification"]["files"].pop(0), "file 'a' has no size"),
         (
+            NEW,
+            lambda body: body["workflow"].pop("execution"),
+            "task 't1' has no runtime; expected a workflow that was exec",
+        ),
+        (OLD, lambda body: body["workflow"]["tasks"][1].pop("runtimeInSeconds"), "task 't2' has no runtime"),
+        (
+            NEW,
+            lambda body: body.update(schemaVersion="2.0"),
+            "version '2.0' of WfFormat is unknown; expected 1.4, 1.5, 1.6",
+        ),
+        (NEW, lambda body: body.pop("schemaVersion"), "schemaVersion is missing"),
+        (NEW, lambda body: body["workflow"].pop("specification"), "specification is missing"),
+        (NEW, lambda body: body["workflow"]["specification"]["tasks"].clear(), "has no tasks"),
+        (OLD, lambda body: body["workflow"]["tasks"].clear(), "has no tasks"),
+        (NEW, lambda body: body["workflow"]["specification"]["tasks"][1].update(parents=["x"]), "unknown parent 'x'"),
+        (NEW, lambda body: body["workflow"]["specification"]["files"].pop(0), "file 'a' has no size"),
+        (
+            NEW,
             lambda body: body["workflow"]["execution"]["tasks"][0].update(runtimeInSeconds=-1),
             "runtime of task 't1' is -",
         ),
     ],
 )
-def test_malformed_workflows(change, sentence, tmp_path):
-    body = json.loads(json.dumps(NEW))
+def test_malformed_workflows(good, change, sentence, tmp_path):
+    body = copy.deepcopy(good)
     change(body)
     path = tmp_path / "workflow.json"
     path.write_text(json.dumps(body))
     with pytest.raises(WorkloadError, match=sentence):
         import_wfcommons(path)
-    path.write_text(json.dumps(NEW)[:200])
+    path.write_text(json.dumps(good)[:200])
     with pytest.raises(WorkloadError, match="is not JSON"):
         import_wfcommons(path)
 

@@ -149,8 +149,6 @@ SPEEDS = {"speeds": [1.0, 2.0, 4.0], "rate": 1.0}
         (lambda body: body.pop("cluster"), "describes no cluster"),
         (lambda body: body.pop("jobs"), "jobs is missing"),
         (lambda body: body.update(job=1), "unknown key 'job'"),
-        (lambda body: body["jobs"][0]["edges"][0].update(parent="n99"), "edge 0: parent 'n99' is no node of the job"),
-        (lambda body: body["jobs"][0]["edges"][0].pop("data"), "edge 0: data is missing"),
         (lambda body: body["jobs"][0]["nodes"][0].update(work=None), "work of node 0 is None; expected a number"),
         (lambda body: body["cluster"].update(rate=None), "no transfer rate"),
         (

@@ -1,4 +1,6 @@
-"""Schedulers by name: published numbers, settings, bad input."""
+"""Schedulers by name: published numbers, settings, bad input, and the clusters of nodes that some begin with."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -21,9 +23,14 @@ from decima.systems.unequal import (
 )
 from decima.systems.unequal.generators import random_dag
 from decima.systems.unequal.ranks import rank_down, rank_up
+from decima.systems.unequal.schedulers.clustering import clusters, merged, times
 from decima.systems.unequal.schedulers.registry import SCHEDULERS
 from decima.systems.unequal.settings import Settings
 from tests.unequal_instances import draw_instance
+
+# A fork whose children both wait for the root: sending takes longer than executing it again.
+FORK = Job("fork", [2.0, 3.0, 4.0], [(0, 1), (0, 2)], [9.0, 9.0])
+TWO = Instance([FORK], Cluster([1.0, 1.0], 1.0))
 
 
 def test_ranks_of_the_canonical_example():
@@ -39,6 +46,9 @@ def test_ranks_of_the_canonical_example():
         ("heft", 80.0, 10),
         ("cpop", 86.0, 10),
         ("dls", 91.0, 10),
+        ("tds", 78.0, 13),
+        ("tdca", 73.0, 14),
+        ("dfrn", 73.0, 14),
         ("high_rank_up_deft", 73.0, 14),
         ("high_rank_up_deft:slots=insertion", 73.0, 14),
         ("high_rank_up_deft:decision=event", 78.0, 12),
@@ -183,3 +193,53 @@ def test_nothing_is_put_over_a_node_that_takes_no_time():
     """It parts the gap that it lies in, though it takes nothing from it."""
     instance = draw_instance(1482, jobs=4, nodes=7, executors=5, ccr=0.0, kind="speeds", whole=True)
     validate(instance, make_scheduler("random_deft:slots=insertion").schedule(instance, 439))
+
+
+# ---- paths of favourite parents, and the executors that they go to ---------------------------------------------------
+
+
+def test_times_by_hand():
+    found = times(TWO)
+    assert found.earliest_s.tolist() == [0.0, 2.0, 2.0]
+    assert found.completion_s.tolist() == [2.0, 5.0, 6.0]
+    assert found.favourite.tolist() == [-1, 0, 0]
+    assert found.latest_completion_s.tolist() == [2.0, 6.0, 6.0]
+    join = times(Instance([Job("join", [1.0, 2.0, 1.0], [(0, 2), (1, 2)], [5.0, 3.0])], Cluster([1.0], 1.0)))
+    # The first parent's data would be there at 6, the second's at 5; behind the first the node starts at 5.
+    assert join.favourite.tolist() == [-1, -1, 0]
+    assert join.earliest_s.tolist() == [0.0, 0.0, 5.0]
+    assert np.isfinite(times(canonical()).latest_s).all()
+
+
+def test_shared_nodes_are_on_both_paths_or_on_one():
+    assert clusters(TWO, times(TWO), duplicate=True) == [[0, 1], [0, 2]]
+    assert clusters(TWO, times(TWO), duplicate=False) == [[0, 1], [2]]
+    schedule = plan(TWO, scheduler="tds")
+    assert schedule.makespan_s == 6.0
+    assert schedule.duplicate.sum() == 1
+
+
+def test_every_node_is_on_a_path_and_on_an_executor():
+    for seed in range(20):
+        instance = draw_instance(seed, ccr=2.0, stream=seed % 2 == 0)
+        for duplicate in (False, True):
+            paths = clusters(instance, times(instance), duplicate=duplicate)
+            start, parents, _ = instance.parents
+            for path in paths:
+                for above, below in pairwise(path):
+                    assert above in parents[start[below] : start[below + 1]]
+            nodes = [node for path in paths for node in path]
+            assert set(nodes) == set(range(len(instance)))
+            assert duplicate or len(nodes) == len(instance)
+            placed = merged(instance, paths)
+            assert len(placed) == len(instance.cluster)
+            assert {node for each in placed for node in each} == set(nodes)
+
+
+def test_dfrn_takes_copies_back_that_do_not_help():
+    cheap = Instance([Job("fork", [2.0, 3.0, 4.0], [(0, 1), (0, 2)], [0.0, 0.0])], Cluster([1.0, 1.0], 1.0))
+    assert not plan(cheap, scheduler="dfrn").duplicate.any()
+    dear = plan(TWO, scheduler="dfrn")
+    validate(TWO, dear)
+    assert dear.makespan_s == 6.0
+    assert dear.duplicate.sum() == 1

@@ -8,7 +8,6 @@ import numpy as np
 
 from decima.core.cache import cached
 from decima.core.jit import njit
-from decima.systems.unequal import graph
 from decima.systems.unequal.workload import Instance
 
 
@@ -41,8 +40,7 @@ def bounds(instance: Instance) -> Bounds:
     copies, too. With one copy of each node the same is true of its children, read backwards.
     """
     least_s = instance.least_time_s
-    child_start, child, _ = instance.children
-    below = graph.longest_down(instance.order, child_start, child, least_s, np.zeros(len(child)))
+    below = instance.longest_down(least_s)
     start_s = _with_transfers(instance, instance.order, instance.parents, instance.arrival_s)
     behind_s = _with_transfers(instance, instance.order[::-1].copy(), instance.children, np.zeros(len(instance)))
     return Bounds(

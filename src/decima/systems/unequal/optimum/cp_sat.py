@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from decima.core.errors import DecimaError
-from decima.systems.unequal import graph
 from decima.systems.unequal.optimum.bounds import earliest_start
 from decima.systems.unequal.workload import Instance
 
@@ -44,8 +43,6 @@ class Answer:
 
 def solve(
     instance: Instance,
-    times_s: np.ndarray,
-    sent_s: np.ndarray,
     *,
     duplicate: bool,
     most_s: float,
@@ -56,8 +53,6 @@ def solve(
 
     Args:
         instance: Jobs and cluster.
-        times_s: Execution times, float64 [nodes, executors].
-        sent_s: Transfer times, float64 [edges, senders, receivers], edges by child.
         duplicate: Whether nodes may be copied.
         most_s: Length of a schedule that is known, above 0; only those that are not longer are looked for.
         time_limit_s: Seconds after which to give up.
@@ -66,6 +61,9 @@ def solve(
     Raises:
         SolverError: The solver calls the program infeasible or invalid.
     """
+    cluster, times_s = instance.cluster, instance.times_s
+    rates = np.broadcast_to(cluster.rate, (len(cluster), len(cluster)))
+    sent_s = cluster.latency_s + instance.parents[2][:, None, None] / rates  # [edges, senders, receivers]
     # A path has at most a copy and a transfer for each node on each executor; each loses less than a unit.
     unit = 2.0 ** math.floor(math.log2(TOLERANCE * most_s / (2 * times_s.size + 1)))
     problem = _problem(instance, times_s / unit, sent_s / unit, instance.arrival_s / unit, duplicate, most_s // unit)
@@ -107,7 +105,7 @@ def _problem(
     child = np.repeat(np.arange(len(instance)), np.diff(start))
     head = earliest_start(instance.order, start, parent, shortest, least, arrival)
     child_start, children, _ = instance.children
-    path = graph.longest_down(instance.order, child_start, children, least, np.zeros(len(children)))
+    path = instance.longest_down(least)
     if duplicate:
         tail = _shortest_below(instance, least)
     else:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError, DecimaError
@@ -68,14 +65,11 @@ def optimum(
     begin = time.monotonic()
     known = _start(instance, duplicate)
     floor_s = lower_bound(instance, duplicate=duplicate)
-    tables = _Tables(instance)
     explored, done = 0, known.makespan_s <= floor_s * (1.0 + 1e-12)
     if not done:
         with progress_bar(progress, 1.0, share=True) as bar:
             answer = cp_sat.solve(
                 instance,
-                tables.times_s,
-                tables.sent_s,
                 duplicate=duplicate,
                 most_s=known.makespan_s,
                 time_limit_s=max(0.0, begin + time_limit_s - time.monotonic()),
@@ -84,7 +78,7 @@ def optimum(
         done, explored = answer.proved, answer.branches
         floor_s = max(floor_s, answer.bound_s)
         if answer.copies:
-            known = min(known, tables.schedule(answer.copies), key=lambda schedule: schedule.makespan_s)
+            known = min(known, Schedule.in_order(instance, answer.copies), key=lambda schedule: schedule.makespan_s)
     if not done:
         raise NotProvedError(
             f"no proof within {time_limit_s:g} s: the best schedule found takes {known.makespan_s:g} s, and none "
@@ -108,37 +102,3 @@ def _start(instance: Instance, duplicate: bool) -> Schedule:
         elif "duplicate" in heuristic.entry.open:
             schedules.append(make_scheduler(name, duplicate=False).schedule(instance))
     return min(schedules, key=lambda schedule: schedule.makespan_s)
-
-
-class _Tables:
-    """Execution and transfer times of an instance, and schedules by the order of their copies."""
-
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        cluster = instance.cluster
-        executors = len(cluster)
-        costs = cluster.costs
-        # float64 [nodes, executors] and [edges, senders, receivers], edges by child
-        self.times_s = instance.work[:, None] / cluster.speeds if costs is None else np.array(costs)
-        rates = np.full((executors, executors), cluster.rate) if cluster.uniform else np.array(cluster.rate)
-        self.sent_s = cluster.latency_s + instance.parents[2][:, None, None] / rates
-
-    def schedule(self, copies: Iterable[tuple[int, int]]) -> Schedule:
-        """Copies of nodes on executors, each as early as those before it allow."""
-        instance, times, sent = self.instance, self.times_s, self.sent_s
-        parent_start, parent, _ = instance.parents
-        free_s = np.zeros(times.shape[1])
-        finish_s = np.full(times.shape, np.inf)
-        nodes, executors, starts, finishes = [], [], [], []
-        for node, executor in copies:
-            start_s = max(float(free_s[executor]), float(instance.arrival_s[node]))
-            for edge in range(parent_start[node], parent_start[node + 1]):
-                there = finish_s[parent[edge]] + sent[edge, :, executor]
-                there[executor] = finish_s[parent[edge], executor]
-                start_s = max(start_s, float(there.min()))
-            nodes.append(node)
-            executors.append(executor)
-            starts.append(start_s)
-            finishes.append(start_s + times[node, executor])
-            free_s[executor] = finish_s[node, executor] = finishes[-1]
-        return Schedule(instance, nodes, executors, starts, finishes)

@@ -38,7 +38,7 @@ WORK = FieldGroup.of(
     fields(F64, None, length="length of the schedule so far, s"),
     fields(I64, "jobs", left="nodes left", active_jobs="jobs with nodes left"),
     fields(F64, "jobs", left_time="their mean time, s"),
-    fields(I64, "nodes", assigned="1: assigned", slot="row in the workspace"),
+    fields(I64, "nodes", assigned="1: assigned"),
     fields(F32, "nodes x features", x="features"),
     fields(F32, "nodes x embedding", edges="h of the outgoing edges", base="h + x", e="embeddings", sums="of messages"),
     fields(F32, "nodes x embedding", out="of perceptrons"),

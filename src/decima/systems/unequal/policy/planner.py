@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,9 +33,8 @@ class NodeRecord:
 
     def until(self, end: int) -> NodeRecord:
         """The first ``end`` decisions."""
-        first = [getattr(self, name)[:end] for name in ("chosen", "wanted", "log_prob", "time_s", "summary")]
-        chosen, wanted, log_prob, time_s, summary = first
-        return NodeRecord(chosen, wanted, self.offered, self.since, log_prob, time_s, self.length_s[: end + 1], summary)
+        first = {name: getattr(self, name)[:end] for name in ("chosen", "wanted", "log_prob", "time_s", "summary")}
+        return replace(self, length_s=self.length_s[: end + 1], **first)
 
     def candidates(self) -> np.ndarray:
         """Nodes that could be decided at each decision, int64 [D]."""
@@ -92,8 +91,6 @@ class PolicyPlanner:
             message_f=architecture.message_f,
             context=architecture.context,
         )
-        position = np.empty(nodes, dtype=np.int64)
-        position[instance.order] = np.arange(nodes)
         inputs = {
             "layout": architecture.layout(),
             "columns": architecture.changing_columns(),
@@ -101,7 +98,7 @@ class PolicyPlanner:
             "outgoing": outgoing(instance, architecture.feature_log),
             "unit": units(instance),
             "first_node": instance.first_node,
-            "upwards": np.lexsort((-position, instance.job_of_node)),
+            "upwards": np.lexsort((-np.argsort(instance.order), instance.job_of_node)),
         }
         for name, array in inputs.items():
             record.bind(name, np.ascontiguousarray(array), copy=False)

@@ -139,26 +139,23 @@ class NodeValidation:
         self._bounds = np.array([lower_bound(instance) for instance in instances])
         self._planners = [PolicyPlanner(instance, task.rules, architecture) for instance in instances]
         self._task = task
-        self._references: dict[str, float] | None = None
         self.columns = ("val_greedy", *(f"val_ratio_{name}" for name in REFERENCES))
 
-    @property
+    @cached_property
     def references(self) -> dict[str, float]:
-        """Score of each imitable rule with the task's placement rules; computed once."""
-        if self._references is None:
-            self._references = {}
-            for name in REFERENCES:
-                priority = TEACHERS.find(name)
-                lengths = []
-                for planner in self._planners:
-                    another = Planner(planner.instance, self._task.rules)
-                    lengths.append(another.run(priority(planner.instance, self._task.rules)))
-                self._references[name] = float(np.mean(np.array(lengths) / self._bounds))
-        return self._references
+        """Score of each imitable rule with the task's placement rules."""
+        rules, instances = self._task.rules, [planner.instance for planner in self._planners]
+        return {
+            name: self._score([Planner(each, rules).run(TEACHERS.find(name)(each, rules)) for each in instances])
+            for name in REFERENCES
+        }
+
+    def _score(self, lengths_s: list[float]) -> float:
+        return float(np.mean(np.array(lengths_s) / self._bounds))
 
     def measure(self, weights: np.ndarray) -> Score:
         """Score of weights, and its ratio to those of the references."""
-        score = float(np.mean(np.array([planner.run(weights) for planner in self._planners]) / self._bounds))
+        score = self._score([planner.run(weights) for planner in self._planners])
         ratios = {f"val_ratio_{name}": score / value for name, value in self.references.items()}
         return Score(score, "greedy", {"val_greedy": score} | ratios)
 

@@ -162,13 +162,7 @@ class NodeTask:
     def depth(self) -> int:
         """Nodes on the longest path of any job that can be drawn."""
         universe = get_source(self.source).batch(1, 0, PAPER_SIZES).universe
-        deepest = 1
-        for profile in universe:
-            levels: list[int] = []
-            for stage in profile.stages:
-                levels.append(1 + max((levels[parent] for parent in stage.parents), default=0))
-            deepest = max(deepest, *levels)
-        return deepest
+        return int(max(profile.longest_path_down(np.ones(len(profile.stages))).max() for profile in universe))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,125 @@
 """Schedulers that cluster paths of nodes and duplicate shared nodes: TDS, TDCA, DFRN."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 import numpy as np
 
-from decima.systems.unequal.clusters import clusters, merged, times
 from decima.systems.unequal.engine import list_rule
 from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.result import Schedule
 from decima.systems.unequal.schedulers.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times in s, float64 [nodes], on unlimited mean-speed executors, each node after its favourite parent."""
+
+    earliest_s: np.ndarray  # start
+    completion_s: np.ndarray
+    latest_s: np.ndarray  # latest start that delays nothing
+    latest_completion_s: np.ndarray
+    favourite: np.ndarray  # parent whose data would come last, int64 [nodes]; -1 without parents
+
+
+def times(instance: Instance) -> Times:
+    """Earliest and latest times, and favourite parents.
+
+    Source: Darbha and Agrawal, "Optimal scheduling algorithm for distributed-memory machines" (1998), Eqs. 1 to 9, with
+    mean times.
+    """
+    nodes = len(instance)
+    mean_s = instance.mean_time_s
+    start, parent, data = instance.parents
+    child_start, child, child_data = instance.children
+    sent_s = instance.cluster.mean_transfer_s(data)
+    child_sent_s = instance.cluster.mean_transfer_s(child_data)
+    earliest_s = instance.arrival_s.copy()
+    completion_s = np.zeros(nodes)
+    favourite = np.full(nodes, -1)
+    for node in instance.order.tolist():
+        edges = np.arange(start[node], start[node + 1])
+        if len(edges):
+            above = parent[edges]
+            there_s = completion_s[above] + sent_s[edges]
+            last = int(np.argmax(there_s))
+            favourite[node] = above[last]
+            others = np.delete(there_s, last)
+            earliest_s[node] = max(completion_s[above[last]], others.max(initial=0.0), earliest_s[node])
+        completion_s[node] = earliest_s[node] + mean_s[node]
+    latest_completion_s = np.empty(nodes)
+    latest_s = np.empty(nodes)
+    for node in instance.order[::-1].tolist():
+        job = instance.job_of_node[node]
+        end = completion_s[instance.first_node[job] : instance.first_node[job + 1]].max()
+        for edge in range(child_start[node], child_start[node + 1]):
+            below = child[edge]
+            near = favourite[below] == node
+            end = min(end, latest_s[below] - (0.0 if near else child_sent_s[edge]))
+        latest_completion_s[node] = end
+        latest_s[node] = end - mean_s[node]
+    return Times(earliest_s, completion_s, latest_s, latest_completion_s, favourite)
+
+
+def clusters(instance: Instance, node_times: Times, *, duplicate: bool) -> list[list[int]]:
+    """Paths of nodes, each starting at a node without parents, that together cover all.
+
+    From the nodes with the shortest way to the end on, a path goes up to the favourite parent. If that is on a path
+    already and the node can wait for its data (latest times), or if nothing may be on two paths, it goes to the parent
+    without a path whose data comes last, if there is one.
+
+    Args:
+        instance: Jobs and cluster.
+        node_times: Their times.
+        duplicate: Whether a node may be on several paths.
+    """
+    start, parent, data = instance.parents
+    sent_s = instance.cluster.mean_transfer_s(data)
+    level = node_times.latest_s  # the later, the closer to the end
+    assigned = np.zeros(len(instance), dtype=bool)
+    paths = []
+    for seed in np.lexsort((np.arange(len(instance)), -level)).tolist():
+        if assigned[seed]:
+            continue
+        path, node = [seed], seed
+        assigned[seed] = True
+        while start[node] < start[node + 1]:
+            edges = np.arange(start[node], start[node + 1])
+            above = parent[edges]
+            last = int(np.argmax(above == node_times.favourite[node]))
+            if assigned[above[last]]:
+                free = np.flatnonzero(~assigned[above])
+                urgent = node_times.latest_s[node] - node_times.latest_completion_s[above[last]] < sent_s[edges[last]]
+                if len(free) and not (duplicate and urgent):
+                    last = int(free[np.argmax((node_times.completion_s[above] + sent_s[edges])[free])])
+                elif not duplicate:
+                    break
+            node = int(above[last])
+            path.append(node)
+            assigned[node] = True
+        paths.append(path[::-1])
+    return paths
+
+
+def merged(instance: Instance, paths: list[list[int]]) -> list[list[int]]:
+    """Nodes per executor, once each; paths with most work go first, where they end first.
+
+    A path that was placed shares its nodes with later ones on the same executor, so that these add less there.
+    """
+    costs = instance.times_s
+    load_s = np.zeros(len(instance.cluster))
+    placed = np.zeros(costs.shape, dtype=bool)
+    for path in sorted(paths, key=lambda path: -float(instance.mean_time_s[path].sum())):
+        added_s = costs[path].sum(axis=0)
+        for node in path:
+            added_s -= np.where(placed[node], costs[node], 0.0)
+        executor = int(np.argmin(load_s + added_s))
+        load_s[executor] += added_s[executor]
+        placed[path, executor] = True
+    return [np.flatnonzero(each).tolist() for each in placed.T]
 
 
 @register(
@@ -26,30 +137,11 @@ def tds(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
     """
     node_times = times(instance)
     nodes_of = merged(instance, clusters(instance, node_times, duplicate=True))
+    copies = [(node, executor) for executor, nodes in enumerate(nodes_of) for node in nodes]
     # One order for all executors, in which parents go first: nothing waits in a circle.
-    position = np.empty(len(instance), dtype=np.int64)
-    position[instance.order] = np.arange(len(instance))
-    copies = [
-        (node_times.earliest_s[node], position[node], node, executor)
-        for executor, nodes in enumerate(nodes_of)
-        for node in nodes
-    ]
-    start, parent, data = instance.parents
-    free_s = np.zeros(len(instance.cluster))
-    done: dict[int, list[tuple[int, float]]] = {}
-    rows = []
-    for _, _, node, executor in sorted(copies):
-        begin_s = max(float(free_s[executor]), float(instance.arrival_s[node]))
-        for edge in range(start[node], start[node + 1]):
-            there_s = [
-                finish_s + instance.transfer_s(float(data[edge]), sender, executor)
-                for sender, finish_s in done[int(parent[edge])]
-            ]
-            begin_s = max(begin_s, min(there_s))
-        free_s[executor] = begin_s + instance.time_s(node, executor)
-        done.setdefault(node, []).append((executor, float(free_s[executor])))
-        rows.append((node, executor, begin_s, float(free_s[executor])))
-    return Schedule(instance, *zip(*rows, strict=True))
+    position = np.argsort(instance.order)
+    copies.sort(key=lambda copy: (node_times.earliest_s[copy[0]], position[copy[0]], copy))
+    return Schedule.in_order(instance, copies)
 
 
 @register(
@@ -131,9 +223,7 @@ class _Placement:
         if executor < 0:
             sent_s = float(self.instance.cluster.mean_transfer_s(data))
             return min(finish_s for _, finish_s in self.copies[parent]) + sent_s
-        return min(
-            finish_s + self.instance.transfer_s(data, sender, executor) for sender, finish_s in self.copies[parent]
-        )
+        return self.instance.there_s(data, self.copies[parent], executor)
 
     def _behind(self, node: int, executor: int) -> float:
         """Finish on an executor if all data were there."""

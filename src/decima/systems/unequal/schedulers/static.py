@@ -76,10 +76,8 @@ def optimistic_costs(instance: Instance) -> np.ndarray:
 
     Every child may choose its executor for itself; transfers take their mean time (Eq. 7 of the paper of PEFT).
     """
-    cluster = instance.cluster
-    costs = instance.work[:, None] / cluster.speeds if cluster.costs is None else cluster.costs
     start, child, data = instance.children
-    return _table(instance.order, start, child, cluster.mean_transfer_s(data), costs)
+    return _table(instance.order, start, child, instance.cluster.mean_transfer_s(data), instance.times_s)
 
 
 @cached(njit(cache=True, nogil=True))
