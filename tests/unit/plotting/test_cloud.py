@@ -2,6 +2,7 @@ import pandas
 import pytest
 
 from decima.plotting import cloud
+from tests.unit.plotting.frames import legend
 
 
 def test_bands_of_training_join_runs_of_different_lengths():
@@ -17,14 +18,14 @@ def test_bands_of_training_join_runs_of_different_lengths():
     band = axes.collections[0].get_paths()[0].vertices
     assert (band[:, 1].min(), band[:, 1].max()) == (1.0, 12.0)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration", cloud.TRAINED["reached"])
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["DQN (paper)"]
+    assert legend(axes) == ["DQN (paper)"]
 
 
 def test_a_line_per_weight_of_cost_is_the_mean_of_its_seeds():
     rows = [(beta, seed, iteration, beta + seed) for beta in (0.0, 1.0) for seed in (0, 2) for iteration in (1, 2)]
     axes = cloud.training_by_beta(pandas.DataFrame(rows, columns=["beta", "seed", "iteration", "complete"]), "complete")
     assert [list(line.get_ydata()) for line in axes.lines] == [[1.0, 1.0], [2.0, 2.0]]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["β = 0", "β = 1"]
+    assert legend(axes) == ["β = 0", "β = 1"]
     assert axes.get_ylabel() == cloud.TRAINED["complete"]
 
 
@@ -37,4 +38,4 @@ def test_a_line_joins_the_weights_of_cost_that_no_other_beats():
     assert list(zip(front.get_xdata(), front.get_ydata(), strict=True)) == [(1.0, 5.0), (2.0, 3.0), (4.0, 1.0)]
     assert (list(beaten.get_xdata()), list(beaten.get_ydata())) == ([3.0], [4.0])
     assert (beaten.get_fillstyle(), beaten.get_linestyle()) == ("none", "None")
-    assert len(axes.get_legend().get_texts()) == 1
+    assert len(legend(axes)) == 1

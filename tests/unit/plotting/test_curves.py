@@ -1,16 +1,14 @@
+"""Charts of lines; those that would hide each other, or press the others together, are named instead of drawn."""
+
 import matplotlib.colors
 import numpy as np
 import pandas
 import pytest
 
 from decima.core.appearance import appearances
-from decima.plotting import curves, streams
+from decima.plotting import curves, packing, streams, style, unequal
 from tests.unit.plotting import frames
-
-
-def line(axes, label):
-    (found,) = [each for each in axes.lines if each.get_label() == label]
-    return found
+from tests.unit.plotting.frames import line
 
 
 def test_parallelism_shows_the_mean_of_each_job_and_a_band():
@@ -71,14 +69,10 @@ def test_alpha_curve_marks_the_best_variant_and_alpha():
     assert frames.legend(axes)[-1] == "best: α = −1.0, 51.5 s"
     star = line(axes, frames.legend(axes)[-1])
     assert (star.get_xdata()[0], star.get_ydata()[0]) == (-1.0, 51.5)
-    assert len(axes.collections) == 1
     widths = {each.get_label(): each.get_linewidth() for each in axes.lines}
     assert max(widths, key=widths.get) == "sticky shares, runnable stages first"
-
-
-def test_band_of_the_alpha_curve_is_one_standard_error():
-    axes = curves.alpha_curve(frames.sweep())
-    heights = axes.collections[0].get_paths()[0].vertices[:, 1]
+    (band,) = axes.collections  # one standard error
+    heights = band.get_paths()[0].vertices[:, 1]
     sem = np.std(range(4), ddof=1) / 2.0
     assert heights.min() == pytest.approx(51.5 - sem)
 
@@ -100,10 +94,77 @@ def test_variants_are_named_by_what_they_do():
 def test_expressiveness_has_a_band_per_scheme_and_the_line_of_a_guess():
     table = frames.accuracy()
     axes = curves.expressiveness(table, 0.3)
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    first = lines["two levels, f and g (Decima)"]
+    first = line(axes, "two levels, f and g (Decima)")
     expected = table[table["scheme"] == "two_level"].groupby("iteration")["accuracy"].mean()
     assert first.get_xdata().tolist() == expected.index.tolist()
     assert first.get_ydata() == pytest.approx(expected.to_numpy())
     assert len(axes.collections) == 3
-    assert [0.3, 0.3] in [list(line.get_ydata()) for line in axes.get_lines()]
+    assert [0.3, 0.3] in [list(each.get_ydata()) for each in axes.get_lines()]
+
+
+def test_jct_over_time_is_the_mean_of_the_jobs_that_arrive_in_a_window():
+    jobs = pandas.DataFrame(
+        {"scheduler": "fair", "arrival_s": [0.0, 10.0, 100.0, 190.0, 200.0], "jct_s": [1.0, 3.0, 10.0, 20.0, 40.0]}
+    )
+    axes = streams.jct_over_time(jobs, windows=4)
+    times, means = line(axes, "fair").get_data()
+    assert times == pytest.approx(np.array([25.0, 75.0, 125.0, 175.0]) / 60.0)
+    assert means == pytest.approx([2.0, np.nan, 10.0, 30.0], nan_ok=True)
+    assert axes.get_xlabel() == "time of arrival (min)"
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_against_work_draws_points_and_medians(log):
+    axes = streams.against_work(frames.stream_jobs(), value="jct_s", label="JCT (s)", log=log)
+    assert [len(points.get_offsets()) for points in axes.collections] == [30, 30]
+    assert [len(each.get_xdata()) for each in axes.lines] == [10, 10]
+    assert axes.get_xlabel() == "work of the job (executor s)"
+    assert axes.get_yscale() == ("log" if log else "linear")
+    assert line(axes, "fair").get_ydata()[0] == 4.0  # jobs 0 to 2 of 30
+
+
+def test_executed_work_pairs_the_schedulers_by_job():
+    axes = streams.executed_against(frames.executed(), across="weighted_fair", up="decima")
+    offsets = np.asarray(axes.collections[0].get_offsets())
+    assert offsets[:, 1] == pytest.approx(1.1 * offsets[:, 0])
+    assert axes.get_ylabel() == "Decima (executor s)"
+    (diagonal,) = axes.lines
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
+
+
+def test_log_axes_write_numbers_out():
+    axes = style.new_figure().subplots()
+    axes.set(xscale="log", xlim=(2, 3000))
+    style.plain_numbers(axes.xaxis)
+    axes.figure.canvas.draw()
+    assert {"10", "100", "1000"} <= set(frames.texts(axes.get_xticklabels()))
+    assert set(frames.texts(axes.get_xticklabels(minor=True))) == {""}
+
+
+def makespans():
+    by_name = {"lachesis": 1.0, "heft": 1.01, "tdca": 1.5}
+    rows = [
+        (ccr, jobs, name, level * jobs) for ccr in ("1", "5") for jobs in (10, 20) for name, level in by_name.items()
+    ]
+    return pandas.DataFrame(rows, columns=["ccr", "jobs", "scheduler", "above_bound"])
+
+
+@pytest.mark.parametrize(("near", "drawn"), [(0.02, 2), (0.005, 3)])
+def test_lines_near_lachesis_are_named_below_the_panel(near, drawn):
+    figure = style.new_figure()
+    unequal.lines_by_ccr(makespans(), "jobs", "above_bound", "makespan", figure, near=near)
+    first, second = figure.axes
+    assert len(first.lines) == len(second.lines) == drawn
+    assert ("HEFT" in first.get_xlabel()) == (near == 0.02)
+    assert (first.get_ylabel(), second.get_ylabel()) == ("makespan", "")
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == drawn
+
+
+def test_schedulers_far_above_the_others_are_named_below_the_axes():
+    means = {"fair": (40.0, 80.0), "graphene": (30.0, 60.0), "tetris": (100.0, 900.0)}
+    rows = [(load, name, values[place]) for place, load in enumerate((0.5, 0.8)) for name, values in means.items()]
+    axes = packing.score_over_load(pandas.DataFrame(rows, columns=["load", "scheduler", "avg_jct_s"]))
+    assert len(axes.lines) == 2
+    assert axes.get_xlabel() == "nominal load (%)\nfar above:\nTetris: 100 to 900 s"
+    assert frames.texts(axes.get_xticklabels()) == ["50", "80"]
