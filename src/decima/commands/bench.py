@@ -11,7 +11,7 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
-from decima.commands.shared.outputs import check_output, output_path, write_json, wrote
+from decima.commands.shared.outputs import check_output, write_json, write_text, wrote
 from decima.core.errors import ConfigError
 from decima.core.files import plain
 
@@ -97,8 +97,7 @@ def _line(name: str, result: dict, document: dict) -> str:
     from decima.bench.references import reference_scores
     from decima.bench.tasks import task_named
 
-    known = dict(zip(task_named(name).instances(), reference_scores(task_named(name), "bound"), strict=True))
-    bounds = [known[each] for each in task_named(name).instances(quick=document["quick"])]
+    bounds = reference_scores(task_named(name), "bound", quick=document["quick"])
     scores, times = result["scores"], document["times"][name]
     mean = "-" if None in scores else f"{sum(scores) / len(scores):.3f}"
     floor = "-" if None in bounds else f"{sum(bounds) / len(bounds):.3f}"
@@ -123,8 +122,7 @@ def report(
     if out is None:
         typer.echo(markdown(documents))
         return
-    with output_path(out) as temporary:
-        temporary.write_text(html(documents) if out.suffix == ".html" else markdown(documents), encoding="utf-8")
+    write_text(out, html(documents) if out.suffix == ".html" else markdown(documents))
     typer.echo(f"{len(documents)} entries" + wrote(out))
 
 

@@ -14,7 +14,7 @@ import typer
 from decima.commands.from_logs import read_applications
 from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
-from decima.commands.shared.outputs import check_output, output_path, write_json, wrote
+from decima.commands.shared.outputs import check_output, write_json, write_text, wrote
 from decima.core.errors import ConfigError
 from decima.core.extras import require
 from decima.core.grammar import changed_texts, read_fields, read_value
@@ -163,16 +163,13 @@ def capacity(
         report.choose(wanted, budget)
         report.explain(schedulers)
     chosen = report.chosen
-    texts = {
-        page: "" if page is None else report.page(),
-        emit: model.spark_options(int(chosen.executors), cores, float(chosen.utilization), bounds),
-    }
+    drawn = "" if page is None else report.page()
     if out is not None:
         write_json(out, report.document())
-    for path, text in texts.items():
-        if path is not None:
-            with output_path(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+    if page is not None:
+        write_text(page, drawn)
+    if emit is not None:
+        write_text(emit, model.spark_options(int(chosen.executors), cores, float(chosen.utilization), bounds))
     for line in report.lines():
         typer.echo(line)
     typer.echo(report.sentence() + wrote(page, out, emit))
@@ -275,7 +272,8 @@ class _Report:
         self.points["extrapolated"] = (slots < min(recorded.sizes)) | (slots > max(recorded.sizes)) | (data != 1.0)
         errors = [error.query[0] for error in self.errors.values()] or [REFERENCE_PERCENT]
         self.points["error_percent"] = float(sum(errors) / len(errors))
-        self.bounds, self.dynamic = bounds, None if grown is None else summarize(grown)
+        self.bounds = bounds
+        self.dynamic = None if grown is None else summarize(grown).assign(min_executors=bounds[0])
         self.highest = self.points[self.points.load == max(plan.loads)]
 
     def choose(self, target: Any, budget: float | None) -> None:
@@ -306,6 +304,7 @@ class _Report:
                 self.runs.setdefault(label, run)
             self.parts[label] = pandas.concat(tables, ignore_index=True)
         self.limit = limit_of(self.parts[count(largest, "executor")])
+        self.chosen_parts = self.parts[count(int(self.chosen.executors), "executor")]
         # One job per application, whose times are added as those of the table; or all queries of one cluster.
         self.real_s = sum(float(each.recorded_ms.mean()) / 1000.0 for each in self.recorded.recordings)
         replays = [run_recording(each, scheduler, each.slots) for each in self.recorded.recordings]
@@ -439,7 +438,7 @@ class _Report:
 
     def _jobs(self) -> pandas.DataFrame:
         """Parts of the time of every job at the chosen size, the longest first."""
-        parts = self.parts[count(int(self.chosen.executors), "executor")]
+        parts = self.chosen_parts
         columns = [name for name in parts.columns if name.endswith("_s")]
         jobs = parts.groupby(["recording", "job", "name"], sort=False)[columns].sum().reset_index()
         jobs["time_s"] = jobs[columns].sum(axis=1)
@@ -448,7 +447,7 @@ class _Report:
 
     def _stages(self) -> pandas.DataFrame:
         """Stages of the chains of stages, those first that work does not explain."""
-        parts = self.parts[count(int(self.chosen.executors), "executor")]
+        parts = self.chosen_parts
         columns = [name for name in parts.columns if name.endswith("_s")][1:]
         order = parts[columns].sum(axis=1).sort_values(ascending=False, kind="stable").index
         return parts.drop(columns=["job"]).loc[order].head(40)
@@ -476,12 +475,8 @@ class _Report:
             "jobs": self._jobs().to_dict("records"),
             "points": self.points.to_dict("records"),
             "losses_per_hour": self.plan.lose,
-            "dynamic": [] if self.dynamic is None else self._ranged().to_dict("records"),
+            "dynamic": [] if self.dynamic is None else self.dynamic.to_dict("records"),
         }
-
-    def _ranged(self) -> pandas.DataFrame:
-        """Points with dynamic allocation, which have fewest executors, too."""
-        return self.dynamic.assign(min_executors=self.bounds[0])
 
     def page(self) -> str:
         """The page."""
@@ -504,7 +499,7 @@ class _Report:
         ranged = []
         if self.dynamic is not None:
             columns = ["scheduler", "load", "min_executors", "executors", *values, "utilization"]
-            ranged = [("Dynamic allocation", [*(f"{line}." for line in self.dynamic_lines()), self._ranged()[columns]])]
+            ranged = [("Dynamic allocation", [*(f"{line}." for line in self.dynamic_lines()), self.dynamic[columns]])]
         charts = [plots.schedule(run, label) for label, run in self.runs.items()]
         return plots.page(
             "Capacity from event logs",

@@ -30,25 +30,18 @@ def simulate(
     from decima.evaluation.run import simulate as run
 
     module: Any = options.module_of(system)
+    files = outputs.RunFiles(module, out, gantt, log)
     with options.opened([scheduler], system) as schedulers:
         chosen = schedulers[scheduler]
         values = getattr(chosen, "values", {})
-        inputs = (*cluster.files(), *(Path(value) for key, value in values.items() if key == "file"))
-        for path, endings in {out: (".json",), log: outputs.TABLES}.items():
-            outputs.check_output(path, *endings, inputs=inputs)
-        outputs.check_chart(gantt, module, inputs)
+        files.check((*cluster.files(), *(Path(value) for key, value in values.items() if key == "file")))
         settings, workload = cluster.settings(), cluster.spec().workload(seed)
         logged = (out, log, gantt) != (None, None, None)
         result = run(workload, chosen, seed=seed, cluster=settings, log=logged)
         parameters = getattr(form_for(chosen, workload), "values", {})
-    result = module.checked(result)
-    if log is not None:
-        outputs.write_table(log, module.task_table(result))
-    if gantt is not None:
-        outputs.draw_schedules(gantt, module, [result])
-    if out is not None:
-        outputs.write_json(out, outputs.result_document(module, result, parameters, seed))
-    typer.echo(str(result) + outputs.wrote(out, log, gantt))
+    if hasattr(module, "checked"):
+        result = module.checked(result)
+    typer.echo(str(result) + files.write(result, parameters, seed))
 
 
 ObjectiveName = Annotated[
@@ -115,9 +108,8 @@ def compare(
             outputs.draw_schedules(gantt, module, runs)
     if out is not None:
         if out.suffix in (".md", ".tex"):
-            with outputs.output_path(out) as temporary:
-                text = comparison.to_markdown() if out.suffix == ".md" else comparison.to_latex()
-                temporary.write_text(text + "\n", encoding="utf-8")
+            text = comparison.to_markdown() if out.suffix == ".md" else comparison.to_latex()
+            outputs.write_text(out, text + "\n")
         else:
             outputs.write_table(out, comparison.scores)
     typer.echo(str(comparison))
@@ -203,7 +195,7 @@ def tune(
     if seed + train > TEST_SEED:
         raise ConfigError(f"seed + train must be at most {TEST_SEED}, where the seeds of test workloads begin")
     settings = cluster.settings()
-    name, fixed = options.module_of(system).read_scheduler(scheduler)
+    name, fixed = options.registry_of(system).read_scheduler(scheduler)
     against = None if baseline is None else runs_on.make_scheduler(baseline)
     train_seeds = range(seed, seed + train)
     test_seeds = range(TEST_SEED + seed, TEST_SEED + seed + test)

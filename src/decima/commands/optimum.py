@@ -253,20 +253,15 @@ def exact(
     from decima.systems.unequal.optimum.exact import optimum
     from decima.systems.unequal.system import result_of
 
-    module: Any = options.module_of(system)
-    outputs.check_output(out, ".json", inputs=cluster.files())
-    outputs.check_chart(gantt, module, cluster.files())
+    files = outputs.RunFiles(options.module_of(system), out, gantt)
+    files.check(cluster.files())
     instance = cluster.instance(seed)
     shortest = optimum(instance, duplicate=duplicate, time_limit_s=time_limit_s, progress="optimum")
-    result = result_of(shortest.schedule, seed)
-    if out is not None:
-        outputs.write_json(out, outputs.result_document(module, result, shortest.schedule.settings, seed))
-    if gantt is not None:
-        outputs.draw_schedules(gantt, module, [result])
+    wrote = files.write(result_of(shortest.schedule, seed), shortest.schedule.settings, seed)
     copies = "with copies" if duplicate else "without copies"
     typer.echo(
         f"{instance!r}: the shortest schedule {copies} takes {shortest.makespan_s:g} s, proved over "
-        f"{shortest.explored:,} branches of CP-SAT" + outputs.wrote(out, gantt)
+        f"{shortest.explored:,} branches of CP-SAT{wrote}"
     )
 
 
@@ -304,11 +299,8 @@ def placement(
     from decima.systems.cloud import simulate
     from decima.systems.cloud.optimum.best import optimum
 
-    module: Any = options.module_of(system)
-    inputs = cluster.files()
-    outputs.check_output(out, ".json", inputs=inputs)
-    outputs.check_output(log, *outputs.TABLES, inputs=inputs)
-    outputs.check_chart(gantt, module, inputs)
+    files = outputs.RunFiles(options.module_of(system), out, gantt, log)
+    files.check(cluster.files())
     settings = cluster.settings()
     workload = cluster.spec().workload(seed)
     best = optimum(
@@ -316,12 +308,7 @@ def placement(
         progress="optimum",
     )  # fmt: skip
     result = best.result
-    if log is not None:
-        outputs.write_table(log, module.task_table(result))
-    if gantt is not None:
-        outputs.draw_schedules(gantt, module, [result])
-    if out is not None:
-        outputs.write_json(out, outputs.result_document(module, result, {}, seed) | {"optimum": best.as_dict()})
+    wrote = files.write(result, {}, seed, optimum=best.as_dict())
     typer.echo(f"{'':<22} {'cost':>10} {'duration [s]':>13} {'R_epi':>10}")
     for name in ("aep", "ilp_exact", "ilp_beta", "good_first"):
         other = simulate(workload, name, settings, seed)
@@ -337,7 +324,7 @@ def placement(
         f"{best.status} of {workload.label} ({count(len(workload), 'job')}, {settings.label}, {without}; "
         f"{best.proved_periods} of {count(best.periods, 'busy period')} proved, {best.nodes:,} placements tried): cost "
         f"{result.cost:.4f} {settings.cluster.currency}, mean duration {result.mean_duration_s:.2f} s"
-        + outputs.wrote(out, log, gantt)
+        + wrote
     )
 
 

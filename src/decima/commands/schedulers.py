@@ -22,7 +22,7 @@ EXAMPLES = {
 
 def schedulers(system: str, name: Name = None) -> None:
     """List schedulers with their sources, options, parameters (defaults and ranges) and presets."""
-    registry = shared.module_of(system).schedulers()
+    registry = shared.registry_of(system).SCHEDULERS
     names = registry.names() if name is None else [name]
     for each in names:
         try:

@@ -157,23 +157,18 @@ def write(
     seed: options.Seed = 0,
 ) -> None:
     """Draw or read jobs, check them and write them to a file."""
+    from decima.workload import save, write_profiles
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)
     check_output(out, ".json", ".parquet", inputs=(spec.path,))
-    _write(spec.workload(seed), out)
-
-
-def _write(workload: Workload, out: Path) -> None:
-    from decima.workload import save, write_profiles
-
-    if out.suffix == ".parquet":
-        if not workload.initial.all():
-            raise ConfigError(f"cannot write {out}: parquet holds profiles without arrival times; expected a .json")
-        with output_path(out) as temporary:
+    workload = spec.workload(seed)
+    if out.suffix == ".parquet" and not workload.initial.all():
+        raise ConfigError(f"cannot write {out}: parquet holds profiles without arrival times; expected a .json")
+    with output_path(out) as temporary:
+        if out.suffix == ".parquet":
             write_profiles([job.profile for job in workload.jobs], temporary, {"label": workload.label})
-    else:
-        with output_path(out) as temporary:
+        else:
             save(workload, temporary)
     _summarize(workload, out)
 

@@ -270,9 +270,11 @@ def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, 
     jobs_legend(figure, {job: words.job_label(name) for job, name in names.items()}, colors, "jobs")
 
 
-def jobs_legend(figure: style.Figure, labels: Mapping[int, str], colors: Mapping[int, str], title: str) -> None:
-    """List jobs and their colours beside the charts; labels and colours are by job."""
-    handles = [Patch(color=colors[job], label=label) for job, label in labels.items()]
+def jobs_legend(
+    figure: style.Figure, labels: Mapping[int, str], colors: Mapping[int, str], title: str | None = None
+) -> None:
+    """List jobs or stages and their colours beside the charts; labels and colours are by job or stage."""
+    handles = [Patch(color=colors[each], label=label) for each, label in labels.items()]
     handles.append(Patch(color=style.IDLE, label="idle"))
     figure.legend(
         handles=handles, loc="outside right center", fontsize=7, handlelength=1.0, title=title, title_fontsize=7

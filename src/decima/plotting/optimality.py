@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
 from decima.core.objectives import AVG_JCT
 from decima.evaluation.statistics import mean_interval
 from decima.plotting import style
-from decima.plotting.gantt import gantt, job_colors
+from decima.plotting.gantt import gantt, job_colors, jobs_legend
 
 
 @style.styled
@@ -43,9 +42,7 @@ def example_schedules(
     for axes in rows[:-1]:
         axes.set_xlabel("")
     rows[0].set_xlim(0.0, 1.02 * float(tasks["finish_s"].max()))
-    handles = [Patch(color=colors[stage], label=(names or {}).get(stage, f"stage {stage}")) for stage in stages]
-    handles.append(Patch(color=style.IDLE, label="idle"))
-    figure.legend(handles=handles, loc="outside right center", fontsize=7, handlelength=1.0)
+    jobs_legend(figure, {stage: (names or {}).get(stage, f"stage {stage}") for stage in stages}, colors)
     return figure
 
 

@@ -65,6 +65,11 @@ Gantt = Annotated[
 _System = Annotated[str, typer.Option("--system", metavar="|".join(SYSTEMS), help="System to schedule.")]
 
 
+def set_option(text: str) -> Any:
+    """Option `--set` with its text of help."""
+    return typer.Option("--set", metavar="GROUP.KEY=VALUE", help=text)
+
+
 class SystemOptions:
     """Placeholder for the options of a system, whose dataclasses are in ``decima.commands.systems``."""
 
@@ -72,6 +77,11 @@ class SystemOptions:
 def module_of(system: str) -> ModuleType:
     """Module of the options of a system."""
     return import_module(f"decima.commands.systems.{system}")
+
+
+def registry_of(system: str) -> ModuleType:
+    """Module with the schedulers of a system (``SCHEDULERS``) and their grammar."""
+    return import_module(f"decima.systems.{system}.schedulers.registry")
 
 
 def maker(command: Callable[..., None], system: str, verb: str) -> Callable[[], Callable[..., None]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from decima.commands.shared.options import set_option
 from decima.core.grammar import MOST, changed_texts, read_fields
 
 if TYPE_CHECKING:
@@ -48,11 +49,9 @@ class Options:
     mode: Mode = "paper"
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="GROUP.KEY=VALUE",
-            help="Change a rule or the billing (billing.granularity_s=3600; rules.lookahead=shares); may be "
-            "given several times.",
+        set_option(
+            "Change a rule or the billing (billing.granularity_s=3600; rules.lookahead=shares); may be "
+            "given several times."
         ),
     ] = None
 
@@ -95,14 +94,9 @@ class CompareOptions(Options):
 
 def all_schedulers() -> list[str]:
     """Names that are compared by default."""
-    return schedulers().names()
+    from decima.systems.cloud import list_placements
 
-
-def schedulers() -> Any:
-    """Registry of the schedulers."""
-    from decima.systems.cloud.schedulers.registry import SCHEDULERS
-
-    return SCHEDULERS
+    return list_placements()
 
 
 def result_fields(result: PlacementResult) -> dict[str, Any]:
@@ -167,11 +161,9 @@ class TrainOptions:
     ] = "per_job"
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="GROUP.KEY=VALUE",
-            help="Change a field of rules, billing, recipe or architecture (recipe.lr_start=1e-3; "
-            "architecture.masked=true); may be repeated.",
+        set_option(
+            "Change a field of rules, billing, recipe or architecture (recipe.lr_start=1e-3; "
+            "architecture.masked=true); may be repeated."
         ),
     ] = None
 

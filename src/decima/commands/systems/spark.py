@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from decima.commands.shared.options import set_option
 from decima.core.grammar import MOST, changed_texts, read_fields
 
 if TYPE_CHECKING:
@@ -28,24 +29,18 @@ Jobs = Annotated[
         "'decima workload sources'; or a file (.json, .parquet).",
     ),
 ]
-Executors = Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")]
-ClusterExecutors = Annotated[
-    int | None,
-    typer.Option(metavar="N", max=MOST, help="Executors of the cluster.", show_default="50, or those of the classes"),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="GROUP.KEY=VALUE", help="Change a setting (settings.moving_delay_ms=0); may be repeated."
-    ),
-]
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
     """Options of the simulated cluster; the mode supplies all others."""
 
-    executors: ClusterExecutors = None
+    executors: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", max=MOST, help="Executors of the cluster.", show_default="50, or those of the classes"
+        ),
+    ] = None
     mode: Annotated[
         str,
         typer.Option(
@@ -65,7 +60,9 @@ class ClusterOptions:
             show_default="one that fits all",
         ),
     ] = None
-    changes: Changes = None
+    changes: Annotated[
+        list[str] | None, set_option("Change a setting (settings.moving_delay_ms=0); may be repeated.")
+    ] = None
 
     def settings(self, time_limit_s: float | None = None) -> Settings:
         """Settings of the simulator.
@@ -129,18 +126,6 @@ class CompareOptions(Options):
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
 
-def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and values of a scheduler's text."""
-    from decima.systems.spark.schedulers import read_scheduler as read
-
-    return read(text)
-
-
-def checked(result: Result) -> Result:
-    """The run as it is."""
-    return result
-
-
 def result_fields(result: Result) -> dict[str, Any]:
     """Keys of a result file for this system; decisions if the run kept a log."""
     document = {
@@ -197,7 +182,7 @@ class ExhaustiveOptions:
     """Options of a batch for exhaustive search."""
 
     jobs: Jobs = "tpch:n=10"
-    executors: Executors = 50
+    executors: Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")] = 50
 
     def spec(self) -> JobSpec:
         """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""
@@ -212,20 +197,11 @@ class TrainOptions(ClusterOptions):
 
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="GROUP.KEY=VALUE",
-            help="Change a field of the settings, the recipe or the architecture (settings.moving_delay_ms=0, "
-            "recipe.lr_start=2e-3, architecture.limit=none); may be repeated.",
+        set_option(
+            "Change a field of the settings, the recipe or the architecture (settings.moving_delay_ms=0, "
+            "recipe.lr_start=2e-3, architecture.limit=none); may be repeated."
         ),
     ] = None
-
-
-def schedulers() -> Any:
-    """Registry of the schedulers."""
-    from decima.systems.spark.schedulers.registry import SCHEDULERS
-
-    return SCHEDULERS
 
 
 def figure(results: Sequence[Result]) -> Any:

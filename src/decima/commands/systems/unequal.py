@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from decima.commands.shared.options import set_option
 from decima.core.grammar import MOST
 
 if TYPE_CHECKING:
@@ -105,25 +106,6 @@ def all_schedulers() -> list[str]:
     return list_schedulers(bare=True)
 
 
-def checked(result: UnequalResult) -> UnequalResult:
-    """The schedule as it is."""
-    return result
-
-
-def schedulers() -> Any:
-    """Registry of the schedulers."""
-    from decima.systems.unequal.schedulers.registry import SCHEDULERS
-
-    return SCHEDULERS
-
-
-def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and values of a scheduler's text."""
-    from decima.systems.unequal.schedulers.registry import read_scheduler as read
-
-    return read(text)
-
-
 def result_fields(result: UnequalResult) -> dict[str, Any]:
     """What a result file says beside what it says for all systems: all copies."""
     from decima.systems.unequal.json_format import schedule_document
@@ -173,11 +155,7 @@ class TrainOptions:
 
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="GROUP.KEY=VALUE",
-            help="Change a field of the recipe or the architecture (recipe.lr_start=2e-3); may be repeated.",
-        ),
+        set_option("Change a field of the recipe or the architecture (recipe.lr_start=2e-3); may be repeated."),
     ] = None
 
 
