@@ -66,6 +66,11 @@ def refuse(*arguments):
     return result.stderr.removeprefix("error: ").rstrip("\n")
 
 
+def names(folder):
+    """Names of what a folder holds, sorted."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def write_json(path, content):
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
