@@ -14,6 +14,7 @@ import typer
 from decima.commands.from_logs import read_applications
 from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
+from decima.commands.shared.options import option
 from decima.commands.shared.outputs import check_output, write_json, write_text, wrote
 from decima.core.errors import ConfigError
 from decima.core.extras import require
@@ -50,67 +51,52 @@ def capacity(
         ),
     ],
     executors: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N-N|N+N", help="Sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded"
-        ),
+        str | None, option("N-N|N+N", "Sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded")
     ] = None,
-    cores: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Cores of an executor.", show_default="as recorded")
-    ] = None,
+    cores: Annotated[int | None, option("N", "Cores of an executor.", min=1, show_default="as recorded")] = None,
     scheduler: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SCHEDULER", help="May be given several times.", show_default="fifo, fair"),
+        list[str] | None, option("SCHEDULER", "May be given several times.", show_default="fifo, fair")
     ] = None,
-    load: Annotated[
-        str, typer.Option(metavar="X+X", help="Factors on the arrival rate of queries; the largest one decides.")
-    ] = "1",
-    draws: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Runs per point.")] = 20,
-    target: Annotated[
-        str | None, typer.Option(metavar="NAME<TIME", help="Bound on run, mean, p50 or p95, such as 'p95<60s'.")
-    ] = None,
-    budget: Annotated[float | None, typer.Option(metavar="X", min=0.0, help="Bound on the cost of the logs.")] = None,
+    load: Annotated[str, option("X+X", "Factors on the arrival rate of queries; the largest one decides.")] = "1",
+    draws: Annotated[int, option("N", "Runs per point.", min=1, max=100_000)] = 20,
+    target: Annotated[str | None, option("NAME<TIME", "Bound on run, mean, p50 or p95, such as 'p95<60s'.")] = None,
+    budget: Annotated[float | None, option("X", "Bound on the cost of the logs.", min=0.0)] = None,
     price: Annotated[
         str | None,
-        typer.Option(
-            metavar="X|LIST:TYPE",
-            help="Price of an executor hour; or a type of VM of a list (families:m5.2xlarge, my.csv:large).",
+        option(
+            "X|LIST:TYPE", "Price of an executor hour; or a type of VM of a list (families:m5.2xlarge, my.csv:large)."
         ),
     ] = None,
     dynamic: Annotated[
-        str | None, typer.Option(metavar="MIN-MAX", help="Simulate dynamic allocation between so many executors, too.")
+        str | None, option("MIN-MAX", "Simulate dynamic allocation between so many executors, too.")
     ] = None,
-    lose: Annotated[
-        float, typer.Option(metavar="RATE", min=0.0, help="Executors that are lost, per executor and hour.")
-    ] = 0.0,
+    lose: Annotated[float, option("RATE", "Executors that are lost, per executor and hour.", min=0.0)] = 0.0,
     changes: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "settings.KEY=VALUE",
+            "Change a setting of dynamic allocation or losses (settings.idle_timeout_ms=5000); may be repeated.",
             "--set",
-            metavar="settings.KEY=VALUE",
-            help="Change a setting of dynamic allocation or losses (settings.idle_timeout_ms=5000); may be repeated.",
         ),
     ] = None,
-    data: Annotated[str, typer.Option(metavar="xX", help="Factor on the input, such as x2.")] = "x1",
+    data: Annotated[str, option("xX", "Factor on the input, such as x2.")] = "x1",
     unit: Annotated[
         str,
-        typer.Option(
-            metavar="auto|application|query",
-            help="Run every application alone, or let all queries arrive at one cluster; auto: by their overlap.",
+        option(
+            "auto|application|query",
+            "Run every application alone, or let all queries arrive at one cluster; auto: by their overlap.",
         ),
     ] = "auto",
     hosts: Annotated[
         str,
-        typer.Option(
-            metavar="auto|one|many",
-            help="Whether all executors share one host, where tasks slow each other down; auto: as recorded.",
+        option(
+            "auto|one|many",
+            "Whether all executors share one host, where tasks slow each other down; auto: as recorded.",
         ),
     ] = "auto",
     out: options.ResultOut = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one page with all results (.html).")] = None,
-    emit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the chosen size as options of spark-submit.")
-    ] = None,
+    page: Annotated[Path | None, option("FILE", "Write one page with all results (.html).")] = None,
+    emit: Annotated[Path | None, option("FILE", "Write the chosen size as options of spark-submit.")] = None,
     threads: options.Threads = None,
 ) -> None:
     """Simulate the jobs of event logs on clusters of many sizes: time, cost, limits."""

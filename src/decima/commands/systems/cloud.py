@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from decima.commands.shared.options import set_option
+from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST, changed_texts, read_fields
 
 if TYPE_CHECKING:
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 VMS = "table4, released, families, compute, or a .csv file."
 Mode = Annotated[
-    str,
-    typer.Option(
-        metavar="paper|released", help="paper: the clock only goes forward; released: as in the published code."
-    ),
+    str, option("paper|released", "paper: the clock only goes forward; released: as in the published code.")
 ]
 
 
@@ -37,15 +34,15 @@ class Options:
 
     jobs: Annotated[
         str,
-        typer.Option(
-            "--jobs",
-            metavar="JOBS",
-            help="A source with options (generated; generated:pattern=burst,n=200; normal; burst; "
+        option(
+            "JOBS",
+            "A source with options (generated; generated:pattern=burst,n=200; normal; burst; "
             "redrawn:trace=burst; dag:jobs=jobs.json), see 'decima workload sources --system cloud'; or a .csv file.",
+            "--jobs",
         ),
     ] = "generated"
-    vms: Annotated[str, typer.Option(metavar="VMS", help=VMS, show_default="by mode")] = ""
-    beta: Annotated[float, typer.Option(metavar="X", help="Weight of cost against mean duration, 0 to 1.")] = 1.0
+    vms: Annotated[str, option("VMS", VMS, show_default="by mode")] = ""
+    beta: Annotated[float, option("X", "Weight of cost against mean duration, 0 to 1.")] = 1.0
     mode: Mode = "paper"
     changes: Annotated[
         list[str] | None,
@@ -135,12 +132,9 @@ class OptimumOptions(Options):
     """Options of the search for the best placement."""
 
     nodes: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, max=100 * MOST, help="Placements to try in a busy period; 0: no exact search."
-        ),
+        int, option("N", "Placements to try in a busy period; 0: no exact search.", min=0, max=100 * MOST)
     ] = 8_000_000
-    budget: Annotated[int, typer.Option(metavar="N", min=0, max=MOST, help="Plans to try in the search.")] = 100_000
+    budget: Annotated[int, option("N", "Plans to try in the search.", min=0, max=MOST)] = 100_000
     waits: Annotated[bool, typer.Option("--waits", help="Search for voluntary waits before jobs, too.")] = False
 
 
@@ -152,12 +146,11 @@ class TrainOptions:
         {"jobs": "generated;generated:pattern=burst", "architecture": "shared"}
     )
 
-    vms: Annotated[str, typer.Option(metavar="VMS", help="Lists of VMs, separated by ;.")] = "table4"
-    betas: Annotated[str, typer.Option(metavar="X", help="Weights of cost, 0 to 1, separated by ;.")] = "1"
+    vms: Annotated[str, option("VMS", "Lists of VMs, separated by ;.")] = "table4"
+    betas: Annotated[str, option("X", "Weights of cost, 0 to 1, separated by ;.")] = "1"
     mode: Mode = "paper"
     reward: Annotated[
-        str,
-        typer.Option(metavar="per_job|table3", help="Rewards: the share of each job in R_epi, or those of Table 3."),
+        str, option("per_job|table3", "Rewards: the share of each job in R_epi, or those of Table 3.")
     ] = "per_job"
     changes: Annotated[
         list[str] | None,

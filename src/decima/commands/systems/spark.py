@@ -8,9 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
-
-from decima.commands.shared.options import set_option
+from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST, changed_texts, read_fields
 
 if TYPE_CHECKING:
@@ -22,11 +20,11 @@ if TYPE_CHECKING:
 
 Jobs = Annotated[
     str,
-    typer.Option(
-        "--jobs",
-        metavar="JOBS",
-        help="A source with options (tpch; embedded:n=5,sizes=2g+10g; synthetic:n=200,interarrival_s=25), see "
+    option(
+        "JOBS",
+        "A source with options (tpch; embedded:n=5,sizes=2g+10g; synthetic:n=200,interarrival_s=25), see "
         "'decima workload sources'; or a file (.json, .parquet).",
+        "--jobs",
     ),
 ]
 
@@ -36,27 +34,19 @@ class ClusterOptions:
     """Options of the simulated cluster; the mode supplies all others."""
 
     executors: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", max=MOST, help="Executors of the cluster.", show_default="50, or those of the classes"
-        ),
+        int | None, option("N", "Executors of the cluster.", max=MOST, show_default="50, or those of the classes")
     ] = None
     mode: Annotated[
-        str,
-        typer.Option(
-            metavar="paper|released|simplified",
-            help="Rules of the paper, of the published simulator, or of appendix H.",
-        ),
+        str, option("paper|released|simplified", "Rules of the paper, of the published simulator, or of appendix H.")
     ] = "paper"
     durations: Annotated[
-        str | None,
-        typer.Option(metavar="sampled|mean", help="Draw task durations or use their means.", show_default="by mode"),
+        str | None, option("sampled|mean", "Draw task durations or use their means.", show_default="by mode")
     ] = None
     classes: Annotated[
         str | None,
-        typer.Option(
-            metavar="MEMORY:N,...",
-            help="Classes of executors (0.25:50,0.5:50,1:100; with CPUs 0.5x2:50), instead of --executors.",
+        option(
+            "MEMORY:N,...",
+            "Classes of executors (0.25:50,0.5:50,1:100; with CPUs 0.5x2:50), instead of --executors.",
             show_default="one that fits all",
         ),
     ] = None
@@ -110,9 +100,7 @@ class Options(ClusterOptions):
 class SimulateOptions(Options):
     """Options of one run."""
 
-    time_limit_s: Annotated[
-        float | None, typer.Option(metavar="S", help="End the run at this time.", show_default="none")
-    ] = None
+    time_limit_s: Annotated[float | None, option("S", "End the run at this time.", show_default="none")] = None
 
     def settings(self) -> Settings:
         """Settings of the simulator."""
@@ -172,8 +160,7 @@ class KnownOptions(Options):
     """Options of jobs and of a simulated cluster whose task durations are known beforehand."""
 
     durations: Annotated[
-        str,
-        typer.Option(metavar="sampled|mean", help="The search knows the durations; bounds of sampled ones are loose."),
+        str, option("sampled|mean", "The search knows the durations; bounds of sampled ones are loose.")
     ] = "mean"
 
 
@@ -182,7 +169,7 @@ class ExhaustiveOptions:
     """Options of a batch for exhaustive search."""
 
     jobs: Jobs = "tpch:n=10"
-    executors: Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")] = 50
+    executors: Annotated[int, option("N", "Executors of the cluster.", max=MOST)] = 50
 
     def spec(self) -> JobSpec:
         """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""

@@ -8,9 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
-
-from decima.commands.shared.options import set_option
+from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST
 
 if TYPE_CHECKING:
@@ -31,31 +29,25 @@ class Options:
 
     jobs: Annotated[
         str | None,
-        typer.Option(
-            "--jobs",
-            metavar="JOBS",
-            help="canonical; random:nodes=100,ccr=5; gauss:size=8; fft:points=16; jobs of stages (embedded:n=20); "
+        option(
+            "JOBS",
+            "canonical; random:nodes=100,ccr=5; gauss:size=8; fft:points=16; jobs of stages (embedded:n=20); "
             "or a file with jobs (.json).",
+            "--jobs",
             show_default="embedded:n=20 at the paper's sizes",
         ),
     ] = None
     executors: Annotated[
-        int | None, typer.Option(metavar="N", max=MOST, help="Number of executors.", show_default="50, or the file's")
+        int | None, option("N", "Number of executors.", max=MOST, show_default="50, or the file's")
     ] = None
-    speeds: Annotated[
-        str | None, typer.Option(metavar="V+V", help="Speed of each executor.", show_default="drawn from 2.1 to 3.6")
-    ] = None
-    rate: Annotated[
-        float | None, typer.Option(metavar="X", help="Data per second between two executors.", show_default="125")
-    ] = None
-    latency_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Latency of every transfer.", show_default="0")
-    ] = None
+    speeds: Annotated[str | None, option("V+V", "Speed of each executor.", show_default="drawn from 2.1 to 3.6")] = None
+    rate: Annotated[float | None, option("X", "Data per second between two executors.", show_default="125")] = None
+    latency_s: Annotated[float | None, option("S", "Latency of every transfer.", show_default="0")] = None
     edges: Annotated[
         str | None,
-        typer.Option(
-            metavar="ccr=X|measured|own",
-            help="Data between stages, for jobs of stages; own: as in the file (data_mb).",
+        option(
+            "ccr=X|measured|own",
+            "Data between stages, for jobs of stages; own: as in the file (data_mb).",
             show_default="own, or ccr=1",
         ),
     ] = None
@@ -88,9 +80,7 @@ class CompareOptions(Options):
 
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"schedulers": None})
 
-    search: Annotated[
-        int, typer.Option(metavar="N", min=0, max=MOST, help="Priorities to try on each instance; 0: none.")
-    ] = 0
+    search: Annotated[int, option("N", "Priorities to try on each instance; 0: none.", min=0, max=MOST)] = 0
 
     def searches(self) -> dict[str, Any]:
         """The search over priorities, if it was asked for."""
