@@ -6,14 +6,14 @@ import pandas
 import pytest
 
 from decima.core.appearance import appearances
-from decima.plotting import curves, packing, streams, style, unequal
+from decima.plotting import cloud, curves, packing, streams, style, unequal
 from tests.unit.plotting import frames
-from tests.unit.plotting.frames import line
+from tests.unit.plotting.frames import legend, line
 
 
 def test_parallelism_shows_the_mean_of_each_job_and_a_band():
     axes = curves.parallelism(frames.runtimes())
-    assert frames.legend(axes) == ["Q9, 100 GB", "Q2, 2 GB"]
+    assert legend(axes) == ["Q9, 100 GB", "Q2, 2 GB"]
     assert line(axes, "Q9, 100 GB").get_ydata() == pytest.approx([101.1, 12.0, 8.0])
     assert len(axes.collections) == 2
     assert axes.get_ylabel() == "job runtime (s)"
@@ -27,7 +27,7 @@ def test_sweet_spot_is_the_fewest_executors_near_the_best():
 
 def test_cdf_orders_the_legend_by_mean_and_rises_to_one():
     axes = curves.cdf(frames.scores())
-    assert frames.legend(axes) == ["capped SRW: 35.3 s", "fair: 52.0 s", "FIFO: 102.0 s"]
+    assert legend(axes) == ["capped SRW: 35.3 s", "fair: 52.0 s", "FIFO: 102.0 s"]
     assert all(each.get_ydata()[-1] == 1.0 for each in axes.lines)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("average JCT (s)", "CDF")
 
@@ -64,10 +64,10 @@ def test_a_long_series_is_averaged_over_intervals():
 
 def test_alpha_curve_marks_the_best_variant_and_alpha():
     axes = curves.alpha_curve(frames.sweep())
-    assert len(frames.legend(axes)) == 5
-    assert "sticky shares, runnable stages first" in frames.legend(axes)
-    assert frames.legend(axes)[-1] == "best: α = −1.0, 51.5 s"
-    star = line(axes, frames.legend(axes)[-1])
+    assert len(legend(axes)) == 5
+    assert "sticky shares, runnable stages first" in legend(axes)
+    assert legend(axes)[-1] == "best: α = −1.0, 51.5 s"
+    star = line(axes, legend(axes)[-1])
     assert (star.get_xdata()[0], star.get_ydata()[0]) == (-1.0, 51.5)
     widths = {each.get_label(): each.get_linewidth() for each in axes.lines}
     assert max(widths, key=widths.get) == "sticky shares, runnable stages first"
@@ -83,7 +83,7 @@ def test_best_alpha_counts_workloads():
     (place,) = np.flatnonzero(heights)
     assert heights[place] == 4
     assert axes.patches[place].get_x() <= -1.0 <= axes.patches[place].get_x() + axes.patches[place].get_width()
-    assert frames.legend(axes) == ["median −1.0"]
+    assert legend(axes) == ["median −1.0"]
 
 
 def test_variants_are_named_by_what_they_do():
@@ -168,3 +168,39 @@ def test_schedulers_far_above_the_others_are_named_below_the_axes():
     assert len(axes.lines) == 2
     assert axes.get_xlabel() == "nominal load (%)\nfar above:\nTetris: 100 to 900 s"
     assert frames.texts(axes.get_xticklabels()) == ["50", "80"]
+
+
+def test_bands_of_training_join_runs_of_different_lengths():
+    rows = [
+        ("paper_dqn", 0.0, seed, iteration, 10.0 * seed + iteration, float(iteration))
+        for seed, length in ((0, 3), (1, 2))
+        for iteration in range(1, length + 1)
+    ]
+    curves = pandas.DataFrame(rows, columns=["learner", "beta", "seed", "iteration", "reached", "steps"])
+    axes = cloud.training_band(curves, "reached")
+    assert list(axes.lines[0].get_xdata()) == [1, 2, 3]
+    assert axes.lines[0].get_ydata() == pytest.approx([6.0, 7.0, 3.0])
+    band = axes.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (1.0, 12.0)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration", cloud.TRAINED["reached"])
+    assert legend(axes) == ["DQN (paper)"]
+
+
+def test_a_line_per_weight_of_cost_is_the_mean_of_its_seeds():
+    rows = [(beta, seed, iteration, beta + seed) for beta in (0.0, 1.0) for seed in (0, 2) for iteration in (1, 2)]
+    axes = cloud.training_by_beta(pandas.DataFrame(rows, columns=["beta", "seed", "iteration", "complete"]), "complete")
+    assert [list(line.get_ydata()) for line in axes.lines] == [[1.0, 1.0], [2.0, 2.0]]
+    assert legend(axes) == ["β = 0", "β = 1"]
+    assert axes.get_ylabel() == cloud.TRAINED["complete"]
+
+
+def test_a_line_joins_the_weights_of_cost_that_no_other_beats():
+    rows = [
+        ("aep", beta, cost, time) for beta, (cost, time) in enumerate([(5.0, 1.0), (3.0, 2.0), (4.0, 3.0), (1.0, 4.0)])
+    ]
+    axes = cloud.cost_and_time(pandas.DataFrame(rows, columns=["scheduler", "beta", "cost", "duration_s"]))
+    front, beaten = axes.lines
+    assert list(zip(front.get_xdata(), front.get_ydata(), strict=True)) == [(1.0, 5.0), (2.0, 3.0), (4.0, 1.0)]
+    assert (list(beaten.get_xdata()), list(beaten.get_ydata())) == ([3.0], [4.0])
+    assert (beaten.get_fillstyle(), beaten.get_linestyle()) == ("none", "None")
+    assert len(legend(axes)) == 1
