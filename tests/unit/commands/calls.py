@@ -55,6 +55,12 @@ def succeed(*arguments):
     return result.stdout.splitlines()[-1]
 
 
+def simulated(folder, *arguments):
+    """Run `decima simulate`, which must succeed; returns its result file, `r.json` of a folder."""
+    succeed("simulate", *arguments, "--out", folder / "r.json")
+    return read_json(folder / "r.json")
+
+
 def refuse(*arguments):
     """Run `decima`, which must exit with 2, one line on stderr and nothing on stdout; returns the sentence."""
     result = run(*arguments)
