@@ -281,18 +281,17 @@ def jobs_legend(
     )
 
 
-@style.styled
-def placement_gantt(result: Any, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.8)
+def placement_gantt(result: Any, axes: Axes | None = None) -> None:
     """Gantt chart of an episode, with rows per VM as executors need.
 
     Args:
         result: An episode.
-        axes: Where to draw; a new figure when omitted.
 
     Raises:
         ConfigError: No job was placed.
     """
-    axes = gantt_of(result, style.axes_or_new(axes, style.PAGE, 2.8))
+    gantt_of(result, axes)
     rows, cluster = result.vm_rows(), result.settings.cluster
     axes.hlines(rows[1:-1] - 0.5, *axes.get_xlim(), color="white", linewidth=1.2, zorder=4, gid="vms")
     axes.set_yticks((rows[:-1] + rows[1:] - 1) / 2.0, cluster.names, fontsize=6)
@@ -300,7 +299,6 @@ def placement_gantt(result: Any, axes: Axes | None = None) -> Axes:
     money = f"cost {result.cost:.3f} {cluster.currency}, mean duration {result.mean_duration_s:.1f} s"
     title = style.scheduler_style(result.scheduler).label
     axes.set_title(f"{title}: {money}", loc="left")
-    return axes
 
 
 def placements_figure(results: Sequence[Any]) -> style.Figure:
