@@ -236,7 +236,7 @@ def train_unequal(
 
 def train_cloud(
     system: str,
-    jobs: Jobs = "generated",
+    jobs: Jobs = "generated;generated:pattern=burst",
     *,
     training: Training,
     cluster: options.SystemOptions,

@@ -91,14 +91,15 @@ def maker(command: Callable[..., None], system: str, verb: str) -> Callable[[], 
     Args:
         command: Function of the system's name and of options; a keyword-only parameter annotated with
             :class:`SystemOptions` gets those of the system.
-        system: Name of the system. Its module has a dataclass per verb, ``OPTIONS[verb]``, whose class attribute
-            ``defaults`` holds defaults of the other parameters.
+        system: Name of the system. Its module has a dataclass per verb, ``OPTIONS[verb]``, and may have ``DEFAULTS``
+            of the other parameters.
         verb: Name of the verb.
     """
 
     def make() -> Callable[..., None]:
-        record = module_of(system).OPTIONS[verb]
-        return grouped(command, system=system, record=record, defaults=record.defaults)
+        module: Any = module_of(system)
+        defaults = getattr(module, "DEFAULTS", {})
+        return grouped(command, system=system, record=module.OPTIONS[verb], defaults=defaults)
 
     return make
 

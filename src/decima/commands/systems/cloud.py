@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from decima.systems.cloud.settings import PlacementSettings
     from decima.systems.cloud.sources import JobsSpec
 
+DEFAULTS = {"scheduler": "ilp_exact", "schedulers": None}
 VMS = "table4, released, families, compute, or a .csv file."
 Mode = Annotated[
     str, option("paper|released", "paper: the clock only goes forward; released: as in the published code.")
@@ -29,8 +29,6 @@ Mode = Annotated[
 @dataclass(frozen=True)
 class Options:
     """Options of jobs, VMs, billing and rules."""
-
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"scheduler": "ilp_exact"})
 
     jobs: Annotated[
         str,
@@ -80,13 +78,6 @@ class Options:
 def checked(result: PlacementResult) -> PlacementResult:
     """The episode, of which every job must be placed."""
     return result.require_complete()
-
-
-@dataclass(frozen=True)
-class CompareOptions(Options):
-    """Options of a comparison."""
-
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"schedulers": None})
 
 
 def all_schedulers() -> list[str]:
@@ -142,10 +133,6 @@ class OptimumOptions(Options):
 class TrainOptions:
     """Options of what is trained for."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"jobs": "generated;generated:pattern=burst", "architecture": "shared"}
-    )
-
     vms: Annotated[str, option("VMS", "Lists of VMs, separated by ;.")] = "table4"
     betas: Annotated[str, option("X", "Weights of cost, 0 to 1, separated by ;.")] = "1"
     mode: Mode = "paper"
@@ -163,7 +150,7 @@ class TrainOptions:
 
 OPTIONS: Mapping[str, type] = {
     "simulate": Options,
-    "compare": CompareOptions,
+    "compare": Options,
     "optimum": OptimumOptions,
     "train": TrainOptions,
 }

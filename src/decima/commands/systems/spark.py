@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST, changed_texts, read_fields
@@ -81,8 +80,6 @@ class ClusterOptions:
 class Options(ClusterOptions):
     """Options of jobs and of the simulated cluster."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"scheduler": "fair"})
-
     jobs: Jobs = "tpch"
 
     def spec(self) -> JobSpec:
@@ -105,13 +102,6 @@ class SimulateOptions(Options):
     def settings(self) -> Settings:
         """Settings of the simulator."""
         return super().settings(self.time_limit_s)
-
-
-@dataclass(frozen=True)
-class CompareOptions(Options):
-    """Options of a comparison or a tuning."""
-
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
 
 def result_fields(result: Result) -> dict[str, Any]:
@@ -180,8 +170,6 @@ class ExhaustiveOptions:
 class TrainOptions(ClusterOptions):
     """Options of the cluster to train for; `--set` changes the recipe and the network, too."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"jobs": "tpch", "architecture": "paper"})
-
     changes: Annotated[
         list[str] | None,
         set_option(
@@ -203,8 +191,8 @@ def figure(results: Sequence[Result]) -> Any:
 
 OPTIONS: Mapping[str, type] = {
     "simulate": SimulateOptions,
-    "compare": CompareOptions,
-    "tune": CompareOptions,
+    "compare": Options,
+    "tune": Options,
     "optimum": KnownOptions,
     "train": TrainOptions,
 }

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST
@@ -19,13 +18,12 @@ if TYPE_CHECKING:
     from decima.systems.unequal.workload import Instance
 
 EXPLORED = False  # no page of a schedule
+DEFAULTS = {"scheduler": "heft", "schedulers": None}
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of jobs and of a cluster of unequal executors."""
-
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"scheduler": "heft"})
 
     jobs: Annotated[
         str | None,
@@ -77,8 +75,6 @@ class Options:
 @dataclass(frozen=True)
 class CompareOptions(Options):
     """Options of a comparison."""
-
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"schedulers": None})
 
     search: Annotated[int, option("N", "Priorities to try on each instance; 0: none.", min=0, max=MOST)] = 0
 
@@ -140,8 +136,6 @@ def figure(results: Sequence[UnequalResult]) -> Any:
 @dataclass(frozen=True)
 class TrainOptions:
     """Options of what is trained for; JOBS says all of the rest."""
-
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"jobs": "lachesis-batch", "architecture": "paper"})
 
     changes: Annotated[
         list[str] | None,
