@@ -22,11 +22,6 @@ USES = ("validation", "training", "test")
 ROW = "{:<18} {:>12} {:>12} {:>12} {:>8} {:>14}"
 
 
-def register(root: typer.Typer) -> None:
-    """Add the commands."""
-    root.add_typer(app, name="bench")
-
-
 @app.command("list")
 def list_tasks() -> None:
     """List tasks: objective, instances, seeds, tuned rule, and what is missing here."""

@@ -500,8 +500,3 @@ class _Report:
                 ("All points", [table]),
             ],
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("capacity")(capacity)

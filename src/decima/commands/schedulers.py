@@ -103,8 +103,3 @@ def models(
     for row in ({name: name for name in _SHOWN}, *cells.to_dict("records")):
         typer.echo("  ".join(row[name].ljust(width) for name, width in widths.items()).rstrip())
     typer.echo(f"{len(table)} policies; as schedulers: decima:NAME, lachesis:policy=NAME, learned:policy=NAME")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("models")(models)

@@ -20,11 +20,6 @@ FORMS = ("text", "json")
 PREFIX = "DECIMA_SERVE"
 
 
-def register(root: typer.Typer) -> None:
-    """Add the command."""
-    root.command(context_settings={"auto_envvar_prefix": PREFIX})(serve)
-
-
 def _configure(context: typer.Context, file: Path | None) -> Path | None:
     """Take options from a file, for those that neither command line nor environment give.
 

@@ -270,12 +270,7 @@ class WorkloadGroup(VerbGroup):
 
 
 app = typer.Typer(cls=WorkloadGroup, help="Show, draw, write, check and import workloads.")
-
-
-def register(root: typer.Typer) -> None:
-    """Add the commands."""
-    for verb in _VERBS:
-        verb.add_to(app, next(iter(verb.forms)))
-    app.command("from-spark")(from_spark)
-    app.command("alibaba")(alibaba)
-    root.add_typer(app, name="workload")
+for verb in _VERBS:
+    verb.add_to(app, next(iter(verb.forms)))
+app.command("from-spark")(from_spark)
+app.command("alibaba")(alibaba)
