@@ -38,7 +38,7 @@ def tuned_rule(task: Task) -> str:
 
 
 def reference_scores(task: Task, name: str, *, quick: bool = False) -> list[float | None]:
-    """Bounds (``bound``) or best known scores (``best``) of test instances, all or those of a quick run."""
+    """Bounds (``bound``) or best known scores (``best``) of test instances."""
     instances = task.instances()
     known = references().get(task.name, {}).get(name) or [None] * len(instances)
     by_instance = dict(zip(instances, known, strict=True))

@@ -169,8 +169,8 @@ def _result(task: Task, instances: Sequence[Instance], rows: Sequence[Score], qu
 
 def versions() -> dict[str, str]:
     """Versions of what results depend on, by name."""
-    own = {"decima-sched": __version__, "python": platform.python_version()}
-    return own | {name: version(name) for name in ("numpy", "numba")}
+    packages = {name: version(name) for name in ("numpy", "numba")}
+    return {"decima-sched": __version__, "python": platform.python_version()} | packages
 
 
 def cpu_model() -> str:

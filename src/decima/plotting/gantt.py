@@ -273,7 +273,7 @@ def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, 
 def jobs_legend(
     figure: style.Figure, labels: Mapping[int, str], colors: Mapping[int, str], title: str | None = None
 ) -> None:
-    """List jobs or stages and their colours beside the charts; labels and colours are by job or stage."""
+    """List jobs or stages and their colours, both by number, beside the charts."""
     handles = [Patch(color=colors[each], label=label) for each, label in labels.items()]
     handles.append(Patch(color=style.IDLE, label="idle"))
     figure.legend(

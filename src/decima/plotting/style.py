@@ -78,7 +78,7 @@ def display_order(names) -> list[str]:
 
 
 def by_scheduler(table: pandas.DataFrame, column: str = "scheduler") -> Iterator[tuple[Appearance, pandas.DataFrame]]:
-    """Style and rows of each scheduler that a column names, in the order of the table of styles."""
+    """Style and rows of each scheduler that a column names, in display order."""
     for name in display_order(table[column]):
         yield scheduler_style(name), table[table[column] == name]
 

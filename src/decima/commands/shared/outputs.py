@@ -148,7 +148,7 @@ class RunFiles:
         check_chart(self.gantt, self.system, inputs)
 
     def write(self, result: Any, parameters: Mapping[str, Any], seed: int, **more: Any) -> str:
-        """Write them, the result with ``more`` keys; returns the end of the last line of the command."""
+        """Write them, the result with ``more`` keys; returns what the last line says."""
         if self.log is not None:
             write_table(self.log, self.system.task_table(result))
         if self.gantt is not None:
