@@ -94,7 +94,7 @@ def _row(task: Task, document: dict[str, Any], base: dict[str, Any] | None) -> R
         # Variants count alike, however long their jobs take: each in parts of the tuned rule's mean.
         scale = np.array([against[variants == variant].mean() for variant in variants])
         change = (0.0,) * 3 if document is base else paired_change(values / scale, against / scale)
-        bounds = _numbers(reference_scores(task, "bound", quick=document["quick"]))
+        bounds = _numbers(reference_scores(task, "bound", quick=len(values) < len(task.instances())))
         gap = float(((against - bounds) / scale).mean())
         closed = 100.0 * float(((against - values) / scale).mean()) / gap if gap > 0.0 else math.nan
     entry, form, learned = (document[key] for key in ("entry", "form", "learned"))
