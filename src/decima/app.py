@@ -58,8 +58,14 @@ def _root(
 
 for verb in VERBS:
     verb.add_to(app, next(iter(verb.forms)))
-for topic in (workload, bench, capacity, data, schedulers, doctor, serve, checkout):
-    topic.register(app)
+app.command()(capacity.capacity)
+app.command()(schedulers.models)
+app.command()(doctor.doctor)
+app.command(context_settings={"auto_envvar_prefix": serve.PREFIX})(serve.serve)
+app.add_typer(workload.app, name="workload")
+app.add_typer(bench.app, name="bench")
+app.add_typer(data.app, name="data")
+checkout.register(app)
 
 
 def _system_app(system: str) -> typer.Typer:

@@ -10,17 +10,14 @@ Differs: jobs are DAGs of a workload source instead of one DAG with changed weig
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from decima import __version__
-from decima.bench.run import PACKAGES
+from decima.bench.run import versions
 from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.objectives import AVG_JCT
@@ -220,7 +217,6 @@ def duel(
     for direction, name in enumerate(DIRECTIONS):
         rows = [_row(search, *each, direction) for (way, _), each in zip(items, kept, strict=True) if way == direction]
         groups[name] = sorted(rows, key=lambda row: -row["ratio"])
-    versions = {"decima-sched": __version__, "python": platform.python_version()}
     return {
         "schema": SCHEMA,
         "first": first,
@@ -230,7 +226,7 @@ def duel(
         "evaluations": 2 * CHAINS * search.evaluations,
         "seeds": list(SEEDS),
         "unseen_seeds": list(UNSEEN),
-        "packages": versions | {name: version(name) for name in PACKAGES},
+        "packages": versions(),
         **groups,
     }
 

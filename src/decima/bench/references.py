@@ -37,9 +37,12 @@ def tuned_rule(task: Task) -> str:
     return references().get(task.name, {}).get("tuned", task.rule)
 
 
-def reference_scores(task: Task, name: str) -> list[float | None]:
-    """Bounds (``bound``) or best known scores (``best``) of the test instances, in their order."""
-    return references().get(task.name, {}).get(name) or [None] * len(task.instances())
+def reference_scores(task: Task, name: str, *, quick: bool = False) -> list[float | None]:
+    """Bounds (``bound``) or best known scores (``best``) of test instances."""
+    instances = task.instances()
+    known = references().get(task.name, {}).get(name) or [None] * len(instances)
+    by_instance = dict(zip(instances, known, strict=True))
+    return [by_instance[each] for each in task.instances(quick=quick)]
 
 
 def tune_rule(task: Task) -> str:

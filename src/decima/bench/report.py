@@ -87,41 +87,24 @@ def rows(task: Task, documents: Sequence[dict[str, Any]]) -> list[Row]:
 def _row(task: Task, document: dict[str, Any], base: dict[str, Any] | None) -> Row:
     result = document["tasks"][task.name]
     variants = np.array(result["variants"])
-    values, against = _scores(result), None if base is None else _scores(base["tasks"][task.name])
+    values = _numbers(result["scores"])
+    against = None if base is None else _numbers(base["tasks"][task.name]["scores"])
     change, closed = (math.nan,) * 3, math.nan
     if against is not None and not np.isnan(values).any() and not np.isnan(against).any():
         # Variants count alike, however long their jobs take: each in parts of the tuned rule's mean.
         scale = np.array([against[variants == variant].mean() for variant in variants])
         change = (0.0,) * 3 if document is base else paired_change(values / scale, against / scale)
-        bounds = _bounds(task, result)
+        bounds = _numbers(reference_scores(task, "bound", quick=len(values) < len(task.instances())))
         gap = float(((against - bounds) / scale).mean())
         closed = 100.0 * float(((against - values) / scale).mean()) / gap if gap > 0.0 else math.nan
-    times = document["times"][task.name]
-    failed, count = len(result["failures"]), len(values)
-    mean = float(values.mean())
-    return Row(
-        document["entry"],
-        document["form"],
-        document["learned"],
-        mean,
-        change,
-        closed,
-        times.get("decision_us"),
-        failed,
-        count,
-    )
+    entry, form, learned = (document[key] for key in ("entry", "form", "learned"))
+    decision_us = document["times"][task.name].get("decision_us")
+    mean, failed = float(values.mean()), len(result["failures"])
+    return Row(entry, form, learned, mean, change, closed, decision_us, failed, len(values))
 
 
-def _scores(result: dict[str, Any]) -> np.ndarray:
-    return np.array([math.nan if value is None else value for value in result["scores"]])
-
-
-def _bounds(task: Task, result: dict[str, Any]) -> np.ndarray:
-    """Bounds of the instances of a result, which may be a quick one."""
-    instances = task.instances()
-    known = dict(zip(instances, reference_scores(task, "bound"), strict=True))
-    quick = len(result["seeds"]) < len(instances)
-    return np.array([math.nan if known[each] is None else known[each] for each in task.instances(quick=quick)])
+def _numbers(values: Sequence[float | None]) -> np.ndarray:
+    return np.array([math.nan if value is None else value for value in values])
 
 
 def best_known(task: Task, documents: Sequence[dict[str, Any]]) -> list[float | None]:

@@ -24,7 +24,6 @@ from decima.core.system import SystemScheduler, SystemWorkload
 from decima.evaluation.workers import make_workers
 
 SCHEMA = 1
-PACKAGES = ("numpy", "numba")
 #: Decisions of a state that has run, by system: offers, nodes, placed executors and waits.
 _DECISIONS: dict[str, Callable[[Any], int]] = {
     "spark": lambda state: state.num_decisions,
@@ -144,8 +143,7 @@ def run(
         "learned": entry.learned,
         "sha256": entry.sha256,
         "quick": quick,
-        "packages": {"decima-sched": __version__, "python": platform.python_version()}
-        | {name: version(name) for name in PACKAGES},
+        "packages": versions(),
         "tasks": results,
         "not_run": not_run,
         "times": {"cpu": cpu_model(), "cores": os.cpu_count(), "seconds": round(perf_counter() - begin, 3)} | times,
@@ -167,6 +165,12 @@ def _result(task: Task, instances: Sequence[Instance], rows: Sequence[Score], qu
         "decisions": [row.decisions for row in rows],
         "failures": failures,
     }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what results depend on, by name."""
+    packages = {name: version(name) for name in ("numpy", "numba")}
+    return {"decima-sched": __version__, "python": platform.python_version()} | packages
 
 
 def cpu_model() -> str:

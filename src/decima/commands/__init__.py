@@ -1,4 +1,4 @@
-"""The subcommands of `decima`, one module per topic; each registers them by `register(app)`.
+"""The subcommands of `decima`, one module per topic; :mod:`decima.app` puts them together.
 
 Heavy imports stand inside the commands, so that `decima --help` is quick.
 """

@@ -11,22 +11,15 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
-from decima.commands.shared.outputs import check_output, output_path, write_json, wrote
+from decima.commands.shared.options import option
+from decima.commands.shared.outputs import check_output, write_json, write_text, wrote
 from decima.core.errors import ConfigError
 from decima.core.files import plain
 
 app = typer.Typer(help="Score schedulers on fixed tasks, beside tuned rules and bounds.", no_args_is_help=True)
-Tasks = Annotated[
-    list[str] | None,
-    typer.Option("--task", metavar="NAME", help="Only this task; may be repeated.", show_default="all"),
-]
+Tasks = Annotated[list[str] | None, option("NAME", "Only this task; may be repeated.", "--task", show_default="all")]
 USES = ("validation", "training", "test")
 ROW = "{:<18} {:>12} {:>12} {:>12} {:>8} {:>14}"
-
-
-def register(root: typer.Typer) -> None:
-    """Add the commands."""
-    root.add_typer(app, name="bench")
 
 
 @app.command("list")
@@ -60,9 +53,7 @@ def run(
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Only the first instances of every task.")] = False,
     task: Tasks = None,
-    system: Annotated[
-        str | None, typer.Option(metavar="NAME", help="System of the entry.", show_default="that knows the name")
-    ] = None,
+    system: Annotated[str | None, option("NAME", "System of the entry.", show_default="that knows the name")] = None,
     out: options.ResultOut = None,
     workers: options.Workers = None,
 ) -> None:
@@ -97,8 +88,7 @@ def _line(name: str, result: dict, document: dict) -> str:
     from decima.bench.references import reference_scores
     from decima.bench.tasks import task_named
 
-    known = dict(zip(task_named(name).instances(), reference_scores(task_named(name), "bound"), strict=True))
-    bounds = [known[each] for each in task_named(name).instances(quick=document["quick"])]
+    bounds = reference_scores(task_named(name), "bound", quick=document["quick"])
     scores, times = result["scores"], document["times"][name]
     mean = "-" if None in scores else f"{sum(scores) / len(scores):.3f}"
     floor = "-" if None in bounds else f"{sum(bounds) / len(bounds):.3f}"
@@ -109,9 +99,7 @@ def _line(name: str, result: dict, document: dict) -> str:
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with result files.")],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the page (.md or .html).", show_default="terminal")
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Write the page (.md or .html).", show_default="terminal")] = None,
 ) -> None:
     """Make a page of results: tasks by entries, paired with the tuned rules, beside bounds."""
     from decima.bench.report import html, markdown, read_folder
@@ -123,8 +111,7 @@ def report(
     if out is None:
         typer.echo(markdown(documents))
         return
-    with output_path(out) as temporary:
-        temporary.write_text(html(documents) if out.suffix == ".html" else markdown(documents), encoding="utf-8")
+    write_text(out, html(documents) if out.suffix == ".html" else markdown(documents))
     typer.echo(f"{len(documents)} entries" + wrote(out))
 
 
@@ -140,8 +127,8 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Result file
 def duel(
     first: Annotated[str, typer.Argument(metavar="A", help="A scheduler of the Spark cluster, with options.")],
     second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    jobs: Annotated[str, typer.Option(metavar="SOURCE", help="Source of the jobs: embedded, tpch, ...")] = "embedded",
-    evaluations: Annotated[int, typer.Option(metavar="N", help="Instances to try in each direction.")] = 2000,
+    jobs: Annotated[str, option("SOURCE", "Source of the jobs: embedded, tpch, ...")] = "embedded",
+    evaluations: Annotated[int, option("N", "Instances to try in each direction.")] = 2000,
     seed: options.Seed = 0,
     out: options.ResultOut = None,
     workers: options.Workers = None,
@@ -167,10 +154,10 @@ def score(
         list[Path] | None,
         typer.Argument(metavar="FILE", help="Files with a function rule; without any, names by standard input."),
     ] = None,
-    task: Annotated[str, typer.Option(metavar="NAME", help="Task of the Spark cluster.")] = "embedded-batch",
-    many: Annotated[Path | None, typer.Option(metavar="DIR", help="Score every .py file of a folder.")] = None,
-    seeds: Annotated[str, typer.Option(metavar="|".join(USES), help="Whose instances.")] = "validation",
-    limit_s: Annotated[float, typer.Option(metavar="S", min=0.1, help="Time that one rule may take.")] = 30.0,
+    task: Annotated[str, option("NAME", "Task of the Spark cluster.")] = "embedded-batch",
+    many: Annotated[Path | None, option("DIR", "Score every .py file of a folder.")] = None,
+    seeds: Annotated[str, option("|".join(USES), "Whose instances.")] = "validation",
+    limit_s: Annotated[float, option("S", "Time that one rule may take.", min=0.1)] = 30.0,
 ) -> None:
     """Score rules of one function each, a JSON line per file."""
     from decima.bench.scoring import RuleScorer

@@ -14,7 +14,8 @@ import typer
 from decima.commands.from_logs import read_applications
 from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
-from decima.commands.shared.outputs import check_output, output_path, write_json, wrote
+from decima.commands.shared.options import option
+from decima.commands.shared.outputs import check_output, write_json, write_text, wrote
 from decima.core.errors import ConfigError
 from decima.core.extras import require
 from decima.core.grammar import changed_texts, read_fields, read_value
@@ -50,67 +51,52 @@ def capacity(
         ),
     ],
     executors: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N-N|N+N", help="Sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded"
-        ),
+        str | None, option("N-N|N+N", "Sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded")
     ] = None,
-    cores: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Cores of an executor.", show_default="as recorded")
-    ] = None,
+    cores: Annotated[int | None, option("N", "Cores of an executor.", min=1, show_default="as recorded")] = None,
     scheduler: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SCHEDULER", help="May be given several times.", show_default="fifo, fair"),
+        list[str] | None, option("SCHEDULER", "May be given several times.", show_default="fifo, fair")
     ] = None,
-    load: Annotated[
-        str, typer.Option(metavar="X+X", help="Factors on the arrival rate of queries; the largest one decides.")
-    ] = "1",
-    draws: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Runs per point.")] = 20,
-    target: Annotated[
-        str | None, typer.Option(metavar="NAME<TIME", help="Bound on run, mean, p50 or p95, such as 'p95<60s'.")
-    ] = None,
-    budget: Annotated[float | None, typer.Option(metavar="X", min=0.0, help="Bound on the cost of the logs.")] = None,
+    load: Annotated[str, option("X+X", "Factors on the arrival rate of queries; the largest one decides.")] = "1",
+    draws: Annotated[int, option("N", "Runs per point.", min=1, max=100_000)] = 20,
+    target: Annotated[str | None, option("NAME<TIME", "Bound on run, mean, p50 or p95, such as 'p95<60s'.")] = None,
+    budget: Annotated[float | None, option("X", "Bound on the cost of the logs.", min=0.0)] = None,
     price: Annotated[
         str | None,
-        typer.Option(
-            metavar="X|LIST:TYPE",
-            help="Price of an executor hour; or a type of VM of a list (families:m5.2xlarge, my.csv:large).",
+        option(
+            "X|LIST:TYPE", "Price of an executor hour; or a type of VM of a list (families:m5.2xlarge, my.csv:large)."
         ),
     ] = None,
     dynamic: Annotated[
-        str | None, typer.Option(metavar="MIN-MAX", help="Simulate dynamic allocation between so many executors, too.")
+        str | None, option("MIN-MAX", "Simulate dynamic allocation between so many executors, too.")
     ] = None,
-    lose: Annotated[
-        float, typer.Option(metavar="RATE", min=0.0, help="Executors that are lost, per executor and hour.")
-    ] = 0.0,
+    lose: Annotated[float, option("RATE", "Executors that are lost, per executor and hour.", min=0.0)] = 0.0,
     changes: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "settings.KEY=VALUE",
+            "Change a setting of dynamic allocation or losses (settings.idle_timeout_ms=5000); may be repeated.",
             "--set",
-            metavar="settings.KEY=VALUE",
-            help="Change a setting of dynamic allocation or losses (settings.idle_timeout_ms=5000); may be repeated.",
         ),
     ] = None,
-    data: Annotated[str, typer.Option(metavar="xX", help="Factor on the input, such as x2.")] = "x1",
+    data: Annotated[str, option("xX", "Factor on the input, such as x2.")] = "x1",
     unit: Annotated[
         str,
-        typer.Option(
-            metavar="auto|application|query",
-            help="Run every application alone, or let all queries arrive at one cluster; auto: by their overlap.",
+        option(
+            "auto|application|query",
+            "Run every application alone, or let all queries arrive at one cluster; auto: by their overlap.",
         ),
     ] = "auto",
     hosts: Annotated[
         str,
-        typer.Option(
-            metavar="auto|one|many",
-            help="Whether all executors share one host, where tasks slow each other down; auto: as recorded.",
+        option(
+            "auto|one|many",
+            "Whether all executors share one host, where tasks slow each other down; auto: as recorded.",
         ),
     ] = "auto",
     out: options.ResultOut = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one page with all results (.html).")] = None,
-    emit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the chosen size as options of spark-submit.")
-    ] = None,
+    page: Annotated[Path | None, option("FILE", "Write one page with all results (.html).")] = None,
+    emit: Annotated[Path | None, option("FILE", "Write the chosen size as options of spark-submit.")] = None,
     threads: options.Threads = None,
 ) -> None:
     """Simulate the jobs of event logs on clusters of many sizes: time, cost, limits."""
@@ -163,16 +149,13 @@ def capacity(
         report.choose(wanted, budget)
         report.explain(schedulers)
     chosen = report.chosen
-    texts = {
-        page: "" if page is None else report.page(),
-        emit: model.spark_options(int(chosen.executors), cores, float(chosen.utilization), bounds),
-    }
+    drawn = "" if page is None else report.page()
     if out is not None:
         write_json(out, report.document())
-    for path, text in texts.items():
-        if path is not None:
-            with output_path(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+    if page is not None:
+        write_text(page, drawn)
+    if emit is not None:
+        write_text(emit, model.spark_options(int(chosen.executors), cores, float(chosen.utilization), bounds))
     for line in report.lines():
         typer.echo(line)
     typer.echo(report.sentence() + wrote(page, out, emit))
@@ -275,7 +258,8 @@ class _Report:
         self.points["extrapolated"] = (slots < min(recorded.sizes)) | (slots > max(recorded.sizes)) | (data != 1.0)
         errors = [error.query[0] for error in self.errors.values()] or [REFERENCE_PERCENT]
         self.points["error_percent"] = float(sum(errors) / len(errors))
-        self.bounds, self.dynamic = bounds, None if grown is None else summarize(grown)
+        self.bounds = bounds
+        self.dynamic = None if grown is None else summarize(grown).assign(min_executors=bounds[0])
         self.highest = self.points[self.points.load == max(plan.loads)]
 
     def choose(self, target: Any, budget: float | None) -> None:
@@ -306,6 +290,7 @@ class _Report:
                 self.runs.setdefault(label, run)
             self.parts[label] = pandas.concat(tables, ignore_index=True)
         self.limit = limit_of(self.parts[count(largest, "executor")])
+        self.chosen_parts = self.parts[count(int(self.chosen.executors), "executor")]
         # One job per application, whose times are added as those of the table; or all queries of one cluster.
         self.real_s = sum(float(each.recorded_ms.mean()) / 1000.0 for each in self.recorded.recordings)
         replays = [run_recording(each, scheduler, each.slots) for each in self.recorded.recordings]
@@ -439,7 +424,7 @@ class _Report:
 
     def _jobs(self) -> pandas.DataFrame:
         """Parts of the time of every job at the chosen size, the longest first."""
-        parts = self.parts[count(int(self.chosen.executors), "executor")]
+        parts = self.chosen_parts
         columns = [name for name in parts.columns if name.endswith("_s")]
         jobs = parts.groupby(["recording", "job", "name"], sort=False)[columns].sum().reset_index()
         jobs["time_s"] = jobs[columns].sum(axis=1)
@@ -448,7 +433,7 @@ class _Report:
 
     def _stages(self) -> pandas.DataFrame:
         """Stages of the chains of stages, those first that work does not explain."""
-        parts = self.parts[count(int(self.chosen.executors), "executor")]
+        parts = self.chosen_parts
         columns = [name for name in parts.columns if name.endswith("_s")][1:]
         order = parts[columns].sum(axis=1).sort_values(ascending=False, kind="stable").index
         return parts.drop(columns=["job"]).loc[order].head(40)
@@ -476,12 +461,8 @@ class _Report:
             "jobs": self._jobs().to_dict("records"),
             "points": self.points.to_dict("records"),
             "losses_per_hour": self.plan.lose,
-            "dynamic": [] if self.dynamic is None else self._ranged().to_dict("records"),
+            "dynamic": [] if self.dynamic is None else self.dynamic.to_dict("records"),
         }
-
-    def _ranged(self) -> pandas.DataFrame:
-        """Points with dynamic allocation, which have fewest executors, too."""
-        return self.dynamic.assign(min_executors=self.bounds[0])
 
     def page(self) -> str:
         """The page."""
@@ -504,7 +485,7 @@ class _Report:
         ranged = []
         if self.dynamic is not None:
             columns = ["scheduler", "load", "min_executors", "executors", *values, "utilization"]
-            ranged = [("Dynamic allocation", [*(f"{line}." for line in self.dynamic_lines()), self._ranged()[columns]])]
+            ranged = [("Dynamic allocation", [*(f"{line}." for line in self.dynamic_lines()), self.dynamic[columns]])]
         charts = [plots.schedule(run, label) for label, run in self.runs.items()]
         return plots.page(
             "Capacity from event logs",
@@ -519,8 +500,3 @@ class _Report:
                 ("All points", [table]),
             ],
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("capacity")(capacity)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from decima.commands.shared.options import option
 from decima.commands.shared.outputs import check_output
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
@@ -63,14 +64,12 @@ def _add(group: typer.Typer, package: str, commands: dict[str, str]) -> None:
 
 
 def plugin(
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to put the jar.", show_default="the user's cache folder")
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Where to put the jar.", show_default="the user's cache folder")] = None,
     spark: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The Spark that it is for: its folder, or that of its jars.",
+        option(
+            "DIR",
+            "The Spark that it is for: its folder, or that of its jars.",
             show_default="SPARK_HOME, else the installed pyspark",
         ),
     ] = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from decima.commands.shared import options, outputs
+from decima.commands.shared.options import option
 from decima.commands.shared.verbs import SYSTEMS, Verb
 from decima.core.errors import ConfigError
 
@@ -22,7 +23,7 @@ def simulate(
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
     out: options.ResultOut = None,
-    log: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every task (.parquet or .csv).")] = None,
+    log: Annotated[Path | None, option("FILE", "Write every task (.parquet or .csv).")] = None,
     gantt: options.Gantt = None,
 ) -> None:
     """Run one scheduler on one workload."""
@@ -30,30 +31,22 @@ def simulate(
     from decima.evaluation.run import simulate as run
 
     module: Any = options.module_of(system)
+    files = outputs.RunFiles(module, out, gantt, log)
     with options.opened([scheduler], system) as schedulers:
         chosen = schedulers[scheduler]
         values = getattr(chosen, "values", {})
-        inputs = (*cluster.files(), *(Path(value) for key, value in values.items() if key == "file"))
-        for path, endings in {out: (".json",), log: outputs.TABLES}.items():
-            outputs.check_output(path, *endings, inputs=inputs)
-        outputs.check_chart(gantt, module, inputs)
+        files.check((*cluster.files(), *(Path(value) for key, value in values.items() if key == "file")))
         settings, workload = cluster.settings(), cluster.spec().workload(seed)
         logged = (out, log, gantt) != (None, None, None)
         result = run(workload, chosen, seed=seed, cluster=settings, log=logged)
         parameters = getattr(form_for(chosen, workload), "values", {})
-    result = module.checked(result)
-    if log is not None:
-        outputs.write_table(log, module.task_table(result))
-    if gantt is not None:
-        outputs.draw_schedules(gantt, module, [result])
-    if out is not None:
-        outputs.write_json(out, outputs.result_document(module, result, parameters, seed))
-    typer.echo(str(result) + outputs.wrote(out, log, gantt))
+    if hasattr(module, "checked"):
+        result = module.checked(result)
+    typer.echo(str(result) + files.write(result, parameters, seed))
 
 
 ObjectiveName = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help=options.METRICS, show_default="average JCT, makespan or cost by the system"),
+    str | None, option("NAME", options.METRICS, show_default="average JCT, makespan or cost by the system")
 ]
 
 
@@ -70,21 +63,13 @@ def compare(
     ],
     *,
     cluster: options.SystemOptions,
-    seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=options.MOST, help="Runs of every scheduler, a workload for each.")
-    ] = 20,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="First seed; with jobs from a file, seeds change only durations.")
-    ] = 0,
-    baseline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Scheduler to compare with.", show_default="the first")
-    ] = None,
+    seeds: Annotated[int, option("N", "Runs of every scheduler, a workload for each.", min=1, max=options.MOST)] = 20,
+    seed: Annotated[int, option("N", "First seed; with jobs from a file, seeds change only durations.", min=0)] = 0,
+    baseline: Annotated[str | None, option("NAME", "Scheduler to compare with.", show_default="the first")] = None,
     metric: ObjectiveName = None,
     workers: options.Workers = None,
     backend: options.Backend = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all scores (.csv, .parquet) or the table (.md, .tex).")
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Write all scores (.csv, .parquet) or the table (.md, .tex).")] = None,
     gantt: options.Gantt = None,
 ) -> None:
     """Compare schedulers on the same workloads and seeds; `--gantt` draws the first seed."""
@@ -115,9 +100,8 @@ def compare(
             outputs.draw_schedules(gantt, module, runs)
     if out is not None:
         if out.suffix in (".md", ".tex"):
-            with outputs.output_path(out) as temporary:
-                text = comparison.to_markdown() if out.suffix == ".md" else comparison.to_latex()
-                temporary.write_text(text + "\n", encoding="utf-8")
+            text = comparison.to_markdown() if out.suffix == ".md" else comparison.to_latex()
+            outputs.write_text(out, text + "\n")
         else:
             outputs.write_table(out, comparison.scores)
     typer.echo(str(comparison))
@@ -148,40 +132,25 @@ def tune(
         ),
     ],
     *,
-    train: Annotated[
-        int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to fit the parameters to.")
-    ] = 20,
-    test: Annotated[
-        int, typer.Option(metavar="N", min=0, max=options.MOST, help="Held-out workloads to score the result on.")
-    ] = 20,
-    budget: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Candidates to try.")] = 400,
-    baseline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Scheduler to compare with, as in 'decima compare'.")
-    ] = None,
+    train: Annotated[int, option("N", "Workloads to fit the parameters to.", min=1, max=options.MOST)] = 20,
+    test: Annotated[int, option("N", "Held-out workloads to score the result on.", min=0, max=options.MOST)] = 20,
+    budget: Annotated[int, option("N", "Candidates to try.", min=1, max=options.MOST)] = 400,
+    baseline: Annotated[str | None, option("NAME", "Scheduler to compare with, as in 'decima compare'.")] = None,
     metric: ObjectiveName = None,
     cluster: options.SystemOptions,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
+    seed: Annotated[int, option("N", "Seed of the search and of the first workload.", min=0)] = 0,
     workers: options.Workers = None,
     backend: options.Backend = None,
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Keep the search here; the same call continues it after an interruption."),
+        Path | None, option("FILE", "Keep the search here; the same call continues it after an interruption.")
     ] = None,
     grid: Annotated[
         str | None,
-        typer.Option(
-            metavar="KEY=A+B,...",
-            help="Try every combination of these values (alpha=-1+0,larger=0+1) instead of a search.",
-        ),
+        option("KEY=A+B,...", "Try every combination of these values (alpha=-1+0,larger=0+1) instead of a search."),
     ] = None,
-    table: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the score of every combination (.csv or .parquet).")
-    ] = None,
+    table: Annotated[Path | None, option("FILE", "Write the score of every combination (.csv or .parquet).")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write parameters and scores (.json); other commands take the file as a scheduler."
-        ),
+        Path | None, option("FILE", "Write parameters and scores (.json); other commands take the file as a scheduler.")
     ] = None,
 ) -> None:
     """Fit a heuristic's parameters by CMA-ES or a grid; score it on held-out workloads."""
@@ -203,7 +172,7 @@ def tune(
     if seed + train > TEST_SEED:
         raise ConfigError(f"seed + train must be at most {TEST_SEED}, where the seeds of test workloads begin")
     settings = cluster.settings()
-    name, fixed = options.module_of(system).read_scheduler(scheduler)
+    name, fixed = options.registry_of(system).read_scheduler(scheduler)
     against = None if baseline is None else runs_on.make_scheduler(baseline)
     train_seeds = range(seed, seed + train)
     test_seeds = range(TEST_SEED + seed, TEST_SEED + seed + test)

@@ -19,11 +19,6 @@ _ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.sys
 app = typer.Typer(help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
 
 
-def register(root: typer.Typer) -> None:
-    """Add the commands."""
-    root.add_typer(app, name="data")
-
-
 @app.command()
 def fetch(data_set: DataSet, force: Force = False) -> None:
     """Fetch a data set from $DECIMA_DATA_MIRROR or the public repository."""

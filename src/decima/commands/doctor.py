@@ -19,11 +19,6 @@ from decima.plotting.words import count
 REQUIRED = ("packages", "embedded workload")  # nothing works without
 
 
-def register(root: typer.Typer) -> None:
-    """Add the command."""
-    root.command()(doctor)
-
-
 def doctor() -> None:
     """Check the installation: versions, data, caches, cores, Java, missing parts.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from decima.commands.shared.options import option
 from decima.commands.shared.outputs import check_output, output_path, write_table
 from decima.core.errors import EventLogError
 from decima.core.progress import progress_bar
@@ -49,7 +50,7 @@ def from_spark(
     logs: Annotated[
         list[Path], typer.Argument(metavar="LOG", help="Event logs: files, eventlog_v2_ folders, or folders of these.")
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the profiles: a .parquet.")],
+    out: Annotated[Path, option("FILE", "Where to write the profiles: a .parquet.")],
     named_only: Annotated[
         bool, typer.Option("--named-only", help="Only queries named by a decima property or a job description.")
     ] = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from decima.commands.shared import options, outputs
+from decima.commands.shared.options import option
 from decima.commands.shared.verbs import Verb
 from decima.core.errors import ConfigError
 from decima.plotting.words import count
@@ -27,10 +28,8 @@ def bound(
         ),
     ] = None,
     *,
-    instances: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to draw.")] = 1,
-    budget: Annotated[
-        int, typer.Option(metavar="N", min=0, max=options.MOST, help="Schedules to try on each; 0: no search.")
-    ] = 2000,
+    instances: Annotated[int, option("N", "Workloads to draw.", min=1, max=options.MOST)] = 1,
+    budget: Annotated[int, option("N", "Schedules to try on each; 0: no search.", min=0, max=options.MOST)] = 2000,
     delays: Annotated[
         bool, typer.Option("--delays", help="Continue the search without and with delays: the gain of idling.")
     ] = False,
@@ -38,12 +37,10 @@ def bound(
         bool, typer.Option("--fluid", help="Add a fluid estimate of the optimum for mean durations; it is not a bound.")
     ] = False,
     cluster: options.SystemOptions,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
+    seed: Annotated[int, option("N", "Seed of the search and of the first workload.", min=0)] = 0,
     workers: options.Workers = None,
     backend: options.Backend = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write instance, policy, avg_jct_s (.csv or .parquet).")
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Write instance, policy, avg_jct_s (.csv or .parquet).")] = None,
 ) -> None:
     """Compare heuristics with a search and a lower bound; other methods: `exhaustive`, `idle-value`."""
     import pandas
@@ -123,9 +120,7 @@ def exhaustive(
     best_only: Annotated[
         bool, typer.Option("--best-only", help="Exclude orders by a bound: the same best order, but no distribution.")
     ] = False,
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=20, help="Largest number of jobs that is accepted.")
-    ] = 10,
+    limit: Annotated[int, option("N", "Largest number of jobs that is accepted.", min=1, max=20)] = 10,
     threads: options.Threads = None,
     out: options.ResultOut = None,
 ) -> None:
@@ -158,24 +153,16 @@ def exhaustive(
 
 def idle_value(
     system: str,
-    executors: Annotated[int, typer.Option(metavar="N", help="Executors of the cluster, 1 to 4.")] = 2,
-    long_s: Annotated[float, typer.Option(metavar="S", help="Length of long jobs, seconds.")] = 200.0,
-    short_s: Annotated[float, typer.Option(metavar="S", help="Length of short jobs, seconds.")] = 10.0,
-    share: Annotated[float, typer.Option(metavar="X", help="Part of the jobs that are long, 0 to 1.")] = 0.1,
-    load: Annotated[
-        float, typer.Option(metavar="X", help="Arriving work over the capacity of the executors, up to 0.95.")
-    ] = 0.6,
+    executors: Annotated[int, option("N", "Executors of the cluster, 1 to 4.")] = 2,
+    long_s: Annotated[float, option("S", "Length of long jobs, seconds.")] = 200.0,
+    short_s: Annotated[float, option("S", "Length of short jobs, seconds.")] = 10.0,
+    share: Annotated[float, option("X", "Part of the jobs that are long, 0 to 1.")] = 0.1,
+    load: Annotated[float, option("X", "Arriving work over the capacity of the executors, up to 0.95.")] = 0.6,
     step_s: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", help="Time step; both lengths must be multiples of it.", show_default="half a short job"
-        ),
+        float | None, option("S", "Time step; both lengths must be multiples of it.", show_default="half a short job")
     ] = None,
     rule: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the best rule (.csv or .parquet): the states in which a long job waits."
-        ),
+        Path | None, option("FILE", "Write the best rule (.csv or .parquet): the states in which a long job waits.")
     ] = None,
     out: options.ResultOut = None,
 ) -> None:
@@ -236,7 +223,7 @@ def _spans(times_s: list[float], step_s: float) -> str:
     return ", ".join(f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in spans)
 
 
-TimeLimit = Annotated[float, typer.Option(metavar="S", help="Give up after this number of seconds.")]
+TimeLimit = Annotated[float, option("S", "Give up after this number of seconds.")]
 
 
 def exact(
@@ -253,20 +240,15 @@ def exact(
     from decima.systems.unequal.optimum.exact import optimum
     from decima.systems.unequal.system import result_of
 
-    module: Any = options.module_of(system)
-    outputs.check_output(out, ".json", inputs=cluster.files())
-    outputs.check_chart(gantt, module, cluster.files())
+    files = outputs.RunFiles(options.module_of(system), out, gantt)
+    files.check(cluster.files())
     instance = cluster.instance(seed)
     shortest = optimum(instance, duplicate=duplicate, time_limit_s=time_limit_s, progress="optimum")
-    result = result_of(shortest.schedule, seed)
-    if out is not None:
-        outputs.write_json(out, outputs.result_document(module, result, shortest.schedule.settings, seed))
-    if gantt is not None:
-        outputs.draw_schedules(gantt, module, [result])
+    wrote = files.write(result_of(shortest.schedule, seed), shortest.schedule.settings, seed)
     copies = "with copies" if duplicate else "without copies"
     typer.echo(
         f"{instance!r}: the shortest schedule {copies} takes {shortest.makespan_s:g} s, proved over "
-        f"{shortest.explored:,} branches of CP-SAT" + outputs.wrote(out, gantt)
+        f"{shortest.explored:,} branches of CP-SAT{wrote}"
     )
 
 
@@ -293,22 +275,17 @@ def placement(
     system: str,
     *,
     cluster: options.SystemOptions,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the jobs and of the search.")] = 0,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write result and bounds (.json).")] = None,
-    log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every executor with its VM (.csv or .parquet).")
-    ] = None,
+    seed: Annotated[int, option("N", "Seed of the jobs and of the search.", min=0)] = 0,
+    out: Annotated[Path | None, option("FILE", "Write result and bounds (.json).")] = None,
+    log: Annotated[Path | None, option("FILE", "Write every executor with its VM (.csv or .parquet).")] = None,
     gantt: options.Gantt = None,
 ) -> None:
     """Find the best placement of known jobs, exactly or by search, and lower bounds."""
     from decima.systems.cloud import simulate
     from decima.systems.cloud.optimum.best import optimum
 
-    module: Any = options.module_of(system)
-    inputs = cluster.files()
-    outputs.check_output(out, ".json", inputs=inputs)
-    outputs.check_output(log, *outputs.TABLES, inputs=inputs)
-    outputs.check_chart(gantt, module, inputs)
+    files = outputs.RunFiles(options.module_of(system), out, gantt, log)
+    files.check(cluster.files())
     settings = cluster.settings()
     workload = cluster.spec().workload(seed)
     best = optimum(
@@ -316,12 +293,7 @@ def placement(
         progress="optimum",
     )  # fmt: skip
     result = best.result
-    if log is not None:
-        outputs.write_table(log, module.task_table(result))
-    if gantt is not None:
-        outputs.draw_schedules(gantt, module, [result])
-    if out is not None:
-        outputs.write_json(out, outputs.result_document(module, result, {}, seed) | {"optimum": best.as_dict()})
+    wrote = files.write(result, {}, seed, optimum=best.as_dict())
     typer.echo(f"{'':<22} {'cost':>10} {'duration [s]':>13} {'R_epi':>10}")
     for name in ("aep", "ilp_exact", "ilp_beta", "good_first"):
         other = simulate(workload, name, settings, seed)
@@ -336,8 +308,7 @@ def placement(
     typer.echo(
         f"{best.status} of {workload.label} ({count(len(workload), 'job')}, {settings.label}, {without}; "
         f"{best.proved_periods} of {count(best.periods, 'busy period')} proved, {best.nodes:,} placements tried): cost "
-        f"{result.cost:.4f} {settings.cluster.currency}, mean duration {result.mean_duration_s:.2f} s"
-        + outputs.wrote(out, log, gantt)
+        f"{result.cost:.4f} {settings.cluster.currency}, mean duration {result.mean_duration_s:.2f} s" + wrote
     )
 
 

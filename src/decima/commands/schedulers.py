@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from decima.commands.shared import options as shared
+from decima.commands.shared.options import option
 from decima.commands.shared.verbs import SYSTEMS, Verb
 from decima.core.extras import advice
 
@@ -22,7 +23,7 @@ EXAMPLES = {
 
 def schedulers(system: str, name: Name = None) -> None:
     """List schedulers with their sources, options, parameters (defaults and ranges) and presets."""
-    registry = shared.module_of(system).schedulers()
+    registry = shared.registry_of(system).SCHEDULERS
     names = registry.names() if name is None else [name]
     for each in names:
         try:
@@ -43,9 +44,9 @@ def schedulers(system: str, name: Name = None) -> None:
 
 def _lines(entry: Any) -> Iterator[str]:
     """A line per option, parameter, setting that may be changed, and preset."""
-    for option in entry.options:
-        default = f" (default {option.default})" if option.default else ""
-        yield f"{option.name:<12} {option.doc}{default}"
+    for each in entry.options:
+        default = f" (default {each.default})" if each.default else ""
+        yield f"{each.name:<12} {each.doc}{default}"
     yield from _parameter_lines(entry)
     if open_settings := getattr(entry, "open", ()):
         yield ", ".join(f"{key}={getattr(entry.rules, key)}".lower() for key in open_settings)
@@ -81,7 +82,7 @@ _SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept", 
 
 
 def models(
-    system: Annotated[str | None, typer.Option(metavar="|".join(SYSTEMS), help="Only policies of this system.")] = None,
+    system: Annotated[str | None, option("|".join(SYSTEMS), "Only policies of this system.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all columns as JSON, one object per policy.")] = False,
 ) -> None:
     """List stored policies: what they were learned from, how, and which iteration was kept.
@@ -102,8 +103,3 @@ def models(
     for row in ({name: name for name in _SHOWN}, *cells.to_dict("records")):
         typer.echo("  ".join(row[name].ljust(width) for name, width in widths.items()).rstrip())
     typer.echo(f"{len(table)} policies; as schedulers: decima:NAME, lachesis:policy=NAME, learned:policy=NAME")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("models")(models)

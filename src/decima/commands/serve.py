@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from decima.commands.shared import options
+from decima.commands.shared.options import option
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint
 
@@ -17,11 +18,6 @@ LEVELS = ("debug", "info", "warning", "error")
 FORMS = ("text", "json")
 #: Beginning of the variables that give options. (Kubernetes sets DECIMA_SERVICE_HOST and so on for a service `decima`.)
 PREFIX = "DECIMA_SERVE"
-
-
-def register(root: typer.Typer) -> None:
-    """Add the command."""
-    root.command(context_settings={"auto_envvar_prefix": PREFIX})(serve)
 
 
 def _configure(context: typer.Context, file: Path | None) -> Path | None:
@@ -64,71 +60,59 @@ def _configure(context: typer.Context, file: Path | None) -> Path | None:
 def serve(
     config: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "TOML file with options; environment (DECIMA_SERVE_PORT) and command line take precedence.",
             callback=_configure,
             is_eager=True,
-            help="TOML file with options; environment (DECIMA_SERVE_PORT) and command line take precedence.",
         ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Check all options, make the schedulers, and exit.")] = False,
     scheduler: options.SchedulerText = "fair",
     also: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SCHEDULER", help="A further scheduler that clients may ask for; may be repeated."),
+        list[str] | None, option("SCHEDULER", "A further scheduler that clients may ask for; may be repeated.")
     ] = None,
     unequal: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SCHEDULER",
-            help="A scheduler of unequal executors ('decima schedulers --system unequal'); may be repeated.",
+        option(
+            "SCHEDULER", "A scheduler of unequal executors ('decima schedulers --system unequal'); may be repeated."
         ),
     ] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Interface to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any free one.")] = 50051,
+    host: Annotated[str, option("ADDRESS", "Interface to listen at.")] = "127.0.0.1",
+    port: Annotated[int, option("N", "Port; 0: any free one.", min=0, max=65535)] = 50051,
     metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, max=65535, help="Port of the metrics for Prometheus; 0: any.", show_default="none"
-        ),
+        int | None, option("N", "Port of the metrics for Prometheus; 0: any.", min=0, max=65535, show_default="none")
     ] = None,
     processes: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, max=64, help="Processes that share the port; limits apply to each of them."),
+        int, option("N", "Processes that share the port; limits apply to each of them.", min=1, max=64)
     ] = 1,
     profiles: Annotated[
-        str | None,
-        typer.Option(metavar="JOBS", help="File or source with measured durations, for jobs that name their profile."),
+        str | None, option("JOBS", "File or source with measured durations, for jobs that name their profile.")
     ] = None,
     token_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Token that clients must show; else DECIMA_SERVICE_TOKEN, if set."),
+        Path | None, option("FILE", "Token that clients must show; else DECIMA_SERVICE_TOKEN, if set.")
     ] = None,
-    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain (PEM).")] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Key of the certificate (PEM).")] = None,
+    tls_cert: Annotated[Path | None, option("FILE", "Certificate chain (PEM).")] = None,
+    tls_key: Annotated[Path | None, option("FILE", "Key of the certificate (PEM).")] = None,
     tls_client_ca: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Clients must show a certificate that this one signed (PEM).")
+        Path | None, option("FILE", "Clients must show a certificate that this one signed (PEM).")
     ] = None,
     live: Annotated[
         bool, typer.Option("--live", help="Show sessions and decisions at /live of the metrics port, behind the token.")
     ] = False,
-    log_level: Annotated[
-        str, typer.Option(metavar="|".join(LEVELS), help="Lowest level to log on stderr.")
-    ] = "warning",
-    log_format: Annotated[str, typer.Option(metavar="|".join(FORMS), help="Format of the log's lines.")] = "text",
-    max_sessions: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Limit of sessions.")] = 2048,
+    log_level: Annotated[str, option("|".join(LEVELS), "Lowest level to log on stderr.")] = "warning",
+    log_format: Annotated[str, option("|".join(FORMS), "Format of the log's lines.")] = "text",
+    max_sessions: Annotated[int, option("N", "Limit of sessions.", min=1, max=100_000)] = 2048,
     max_executors: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum number of executors of all sessions together.")
+        int, option("N", "Maximum number of executors of all sessions together.", min=1)
     ] = 1_000_000,
-    max_stages: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum number of stages of all sessions together.")
-    ] = 500_000,
+    max_stages: Annotated[int, option("N", "Maximum number of stages of all sessions together.", min=1)] = 500_000,
     max_memory_mb: Annotated[
-        float, typer.Option(metavar="MB", help="Maximum memory for the clusters and jobs of all sessions together.")
+        float, option("MB", "Maximum memory for the clusters and jobs of all sessions together.")
     ] = 2048.0,
-    lease_s: Annotated[float, typer.Option(metavar="S", help="Forget a session that is unused for this long.")] = 600.0,
+    lease_s: Annotated[float, option("S", "Forget a session that is unused for this long.")] = 600.0,
     first_lease_s: Annotated[
-        float, typer.Option(metavar="S", help="The same before the first decision, while the service is half full.")
+        float, option("S", "The same before the first decision, while the service is half full.")
     ] = 15.0,
 ) -> None:
     """Serve a scheduler to clients: Spark through the plugin, or simulated clusters."""

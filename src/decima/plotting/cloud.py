@@ -44,9 +44,7 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
     Args:
         scores: beta, scheduler, cost in dollars, duration_s.
     """
-    for name in style.display_order(scores["scheduler"]):
-        mark = style.scheduler_style(name)
-        rows = scores[scores["scheduler"] == name]
+    for mark, rows in style.by_scheduler(scores):
         points = rows[["duration_s", "cost"]].drop_duplicates().sort_values(["duration_s", "cost"])
         best = points["cost"] < points["cost"].cummin().shift(fill_value=np.inf)
         axes.plot(*points[best].to_numpy().T, **mark.line(), marker=mark.marker, markersize=4)
@@ -62,11 +60,8 @@ def training(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
     Args:
         curves: learner, seed, decisions_seen, reached in percent.
     """
-    for name in style.display_order(curves["learner"]):
-        mark = style.scheduler_style(name)
-        table = curves[curves["learner"] == name].pivot_table(
-            index="iteration", columns="seed", values=["decisions_seen", "reached"]
-        )
+    for mark, rows in style.by_scheduler(curves, "learner"):
+        table = rows.pivot_table(index="iteration", columns="seed", values=["decisions_seen", "reached"])
         seen, reached = table["decisions_seen"].mean(axis=1), table["reached"]
         axes.plot(seen, reached.mean(axis=1), **mark.line(), marker=mark.marker, markersize=3)
         axes.fill_between(seen, reached.min(axis=1), reached.max(axis=1), color=mark.color, alpha=0.2, linewidth=0)
@@ -90,9 +85,8 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
         curves: learner, beta, seed, iteration and the measure; runs may be of different lengths.
         measure: A column of :data:`TRAINED`.
     """
-    for name in style.display_order(curves["learner"]):
-        mark = style.scheduler_style(name)
-        runs = curves[curves["learner"] == name].groupby("iteration")[measure].agg(["mean", "min", "max"]).dropna()
+    for mark, rows in style.by_scheduler(curves, "learner"):
+        runs = rows.groupby("iteration")[measure].agg(["mean", "min", "max"]).dropna()
         axes.plot(runs["mean"], **mark.line(), marker=mark.marker, markersize=3)
         axes.fill_between(runs.index, runs["min"], runs["max"], color=mark.color, alpha=0.2, linewidth=0)
     axes.set(xlabel="iteration", ylabel=TRAINED[measure])

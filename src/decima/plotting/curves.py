@@ -10,14 +10,6 @@ from matplotlib.ticker import MaxNLocator
 from decima.core.objectives import AVG_JCT, axis_label
 from decima.plotting import style, words
 
-_LINES = (
-    (style.BLUE, "-", "o"),
-    (style.VERMILION, (0, (4, 1.5)), "s"),
-    (style.GREEN, (0, (1, 1.2)), "^"),
-    (style.PINK, (0, (4, 1.5, 1, 1.5)), "D"),
-    (style.SKY, "-", "v"),
-    (style.BLACK, (0, (1, 1.2)), "P"),
-)
 # Schemes of message passing (appendix E), from the one that learns best.
 _SCHEMES = {
     "two_level": "two levels, f and g (Decima)",
@@ -46,7 +38,7 @@ def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> None:
     Source: §2.2, Figure 2.
     """
     for index, (job, rows) in enumerate(runtimes.groupby("job", sort=False)):
-        color, dashes, marker = _LINES[index % len(_LINES)]
+        color, dashes, marker = style.LINES[index % len(style.LINES)]
         runtime = rows.groupby("executors")["runtime_s"].agg(["mean", "std"])
         mean, spread = runtime["mean"], runtime["std"].fillna(0.0)
         axes.plot(mean, color=color, linestyle=dashes, marker=marker, markersize=3.5, label=words.job_label(job))
@@ -107,11 +99,11 @@ def concurrent_jobs(
         interval_s = end_s / points
         start_s = (series["time_s"] // interval_s).clip(upper=points - 1) * interval_s
         series = series.assign(time_s=start_s).groupby(["scheduler", "time_s"], as_index=False)[value].mean()
-    for name in style.display_order(series["scheduler"]):
-        rows = series[series["scheduler"] == name].sort_values("time_s")
+    for mark, rows in style.by_scheduler(series):
+        rows = rows.sort_values("time_s")
         # Dashes turn a jagged line into noise: the colour alone tells these lines apart, and the order in the legend.
-        mark = style.scheduler_style(name).line() | {"linewidth": 1.0, "linestyle": "-"}
-        axes.step(rows["time_s"] / unit_s, rows[value], where="post", **mark)
+        line = mark.line() | {"linewidth": 1.0, "linestyle": "-"}
+        axes.step(rows["time_s"] / unit_s, rows[value], where="post", **line)
     axes.set(xlabel=f"time ({unit})", ylabel=label, xlim=(0.0, None), ylim=(0.0, None))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
 
@@ -188,7 +180,7 @@ def expressiveness(accuracy: pandas.DataFrame, guess: float, axes: Axes | None =
 
     Source: appendix E, Figure 19.
     """
-    for (scheme, label), (color, dashes, _) in zip(_SCHEMES.items(), _LINES, strict=False):
+    for (scheme, label), (color, dashes, _) in zip(_SCHEMES.items(), style.LINES, strict=False):
         by_iteration = accuracy[accuracy["scheme"] == scheme].groupby("iteration")["accuracy"]
         mean, low, high = by_iteration.mean(), by_iteration.min(), by_iteration.max()
         axes.plot(mean.index, mean, color=color, linestyle=dashes, label=label)

@@ -144,9 +144,13 @@ def _layout(results: Sequence[RunResult]) -> tuple[UIElement, int]:
 def _slots(result: RunResult) -> np.ndarray:
     """Begin and end of the deliberate idle slots of a run, float64 [slot, 2]; seconds."""
     slots = slots_of(result)
-    if slots is None:
-        return np.empty((0, 2))
-    return slots[["start_s", "end_s"]].to_numpy(np.float64)
+    return np.empty((0, 2)) if slots is None else slots[["start_s", "end_s"]].to_numpy(np.float64)
+
+
+def _completions_s(result: RunResult) -> np.ndarray:
+    """When jobs of a run completed, float64 [completed jobs]; seconds."""
+    completion_s = result.outcome.completion_ms / 1000.0
+    return completion_s[~np.isnan(completion_s)]
 
 
 def _union(spans: np.ndarray, end_s: float) -> np.ndarray:
@@ -221,11 +225,8 @@ class _Run:
         rank = np.empty(len(frame), dtype=np.int32)
         order = np.lexsort((start_s, key))
         rank[order] = 1 + np.arange(len(order)) - np.searchsorted(key[order], key[order])
-        names = {}
-        for each, (one, other) in dict(
-            zip(key.tolist(), zip(job.tolist(), stage.tolist(), strict=True), strict=True)
-        ).items():
-            names[each] = jobs.stage_name(one, other)
+        stages = set(zip(key.tolist(), job.tolist(), stage.tolist(), strict=True))
+        names = {each: jobs.stage_name(one, other) for each, one, other in stages}
         waited_s = np.maximum(start_s - self.ready_s[key], 0.0)
         self.tasks = pandas.DataFrame(
             {
@@ -296,15 +297,12 @@ class _Run:
 
     def _why_idle(self, jobs: _Jobs, begin_s: np.ndarray) -> dict[str, Any]:
         """By reason a function: how long it held up to some times."""
-        outcome = self.result.outcome
-        completion_s = outcome.completion_ms / 1000.0
-        completion_s = completion_s[~np.isnan(completion_s)]
         ready = np.isfinite(self.ready_s)
         slots = _slots(self.result)
         # Jobs in the system, tasks that could start, and stages withheld, at times of change.
         changes = [
-            (outcome.arrival_ms / 1000.0, (1, 0, 0)),
-            (completion_s, (-1, 0, 0)),
+            (self.result.outcome.arrival_ms / 1000.0, (1, 0, 0)),
+            (_completions_s(self.result), (-1, 0, 0)),
             (begin_s, (0, -1, 0)),
             (slots[:, 0], (0, 0, 1)),
             (slots[:, 1], (0, 0, -1)),
@@ -339,8 +337,7 @@ def _seconds(value: float) -> str:
 def _chart(index: int, run: _Run, jobs: _Jobs, across: Range1d, height: int, chosen: GroupFilter) -> figure:
     """Gantt chart of a run, whose chosen job stands out."""
     result, executors = run.result, run.result.num_executors
-    outcome = result.outcome
-    jct = outcome.jct_ms
+    jct = result.outcome.jct_ms
     measure = f"average JCT {jct.mean() / 1000.0:.1f} s" if len(jct) else "no job finished"
     chart = figure(
         title=f"{_label(result)}: {measure}",
@@ -384,8 +381,7 @@ def _chart(index: int, run: _Run, jobs: _Jobs, across: Range1d, height: int, cho
     gaps = chart.hbar(
         **lane, fill_alpha=0.0, line_color=None, source=ColumnDataSource(run.idle), name=f"gaps {index}", **pointed
     )
-    completion_s = outcome.completion_ms / 1000.0
-    completion_s = completion_s[~np.isnan(completion_s)]
+    completion_s = _completions_s(result)
     chart.segment(
         x0=completion_s, x1=completion_s, y0=-0.5, y1=executors - 0.5, line_color=style.COMPLETION, line_width=1.2,
         name="completions",

@@ -270,27 +270,28 @@ def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, 
     jobs_legend(figure, {job: words.job_label(name) for job, name in names.items()}, colors, "jobs")
 
 
-def jobs_legend(figure: style.Figure, labels: Mapping[int, str], colors: Mapping[int, str], title: str) -> None:
-    """List jobs and their colours beside the charts; labels and colours are by job."""
-    handles = [Patch(color=colors[job], label=label) for job, label in labels.items()]
+def jobs_legend(
+    figure: style.Figure, labels: Mapping[int, str], colors: Mapping[int, str], title: str | None = None
+) -> None:
+    """List jobs or stages and their colours, both by number, beside the charts."""
+    handles = [Patch(color=colors[each], label=label) for each, label in labels.items()]
     handles.append(Patch(color=style.IDLE, label="idle"))
     figure.legend(
         handles=handles, loc="outside right center", fontsize=7, handlelength=1.0, title=title, title_fontsize=7
     )
 
 
-@style.styled
-def placement_gantt(result: Any, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.8)
+def placement_gantt(result: Any, axes: Axes | None = None) -> None:
     """Gantt chart of an episode, with rows per VM as executors need.
 
     Args:
         result: An episode.
-        axes: Where to draw; a new figure when omitted.
 
     Raises:
         ConfigError: No job was placed.
     """
-    axes = gantt_of(result, style.axes_or_new(axes, style.PAGE, 2.8))
+    gantt_of(result, axes)
     rows, cluster = result.vm_rows(), result.settings.cluster
     axes.hlines(rows[1:-1] - 0.5, *axes.get_xlim(), color="white", linewidth=1.2, zorder=4, gid="vms")
     axes.set_yticks((rows[:-1] + rows[1:] - 1) / 2.0, cluster.names, fontsize=6)
@@ -298,7 +299,6 @@ def placement_gantt(result: Any, axes: Axes | None = None) -> Axes:
     money = f"cost {result.cost:.3f} {cluster.currency}, mean duration {result.mean_duration_s:.1f} s"
     title = style.scheduler_style(result.scheduler).label
     axes.set_title(f"{title}: {money}", loc="left")
-    return axes
 
 
 def placements_figure(results: Sequence[Any]) -> style.Figure:

@@ -8,13 +8,6 @@ from matplotlib.axes import Axes
 from decima.core.objectives import axis_label
 from decima.plotting import style
 
-_LENGTHS = (
-    (style.BLUE, "-", "o"),
-    (style.VERMILION, (0, (4, 1.5)), "s"),
-    (style.GREEN, (0, (1, 1.2)), "^"),
-    (style.PINK, (0, (4, 1.5, 1, 1.5)), "D"),
-)
-
 
 @style.on_axes(style.COLUMN, 2.4, legend=Axes.legend)
 def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None) -> None:
@@ -23,7 +16,7 @@ def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None) -> None:
     Args:
         gains: long_s, share (parts of 1) and gain_percent, of one number of executors and one load.
     """
-    for (long_s, rows), (color, dashes, marker) in zip(gains.groupby("long_s"), _LENGTHS, strict=False):
+    for (long_s, rows), (color, dashes, marker) in zip(gains.groupby("long_s"), style.LINES, strict=False):
         ordered = rows.sort_values("share")
         mark = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
         axes.plot(100.0 * ordered["share"], ordered["gain_percent"], **mark, label=f"long jobs of {long_s:g} s")
@@ -38,9 +31,9 @@ def jct_percentiles(percentiles: pandas.DataFrame, axes: Axes | None = None) -> 
     Args:
         percentiles: scheduler, percent and jct_s, of one load; those up to 98 are shown.
     """
-    for name in style.display_order(percentiles["scheduler"]):
-        rows = percentiles[(percentiles["scheduler"] == name) & (percentiles["percent"] <= 98)]
-        axes.plot(rows["jct_s"], rows["percent"] / 100.0, **style.scheduler_style(name).line())
+    for mark, rows in style.by_scheduler(percentiles):
+        rows = rows[rows["percent"] <= 98]
+        axes.plot(rows["jct_s"], rows["percent"] / 100.0, **mark.line())
     axes.set(xlabel="JCT (s)", ylabel="CDF", xlim=(0.0, None), ylim=(0.0, 1.02))
 
 
@@ -66,7 +59,7 @@ def slot_over_gap(slots: pandas.DataFrame, axes: Axes | None = None) -> None:
     Args:
         slots: long_s, gap_s and mean_slot_s.
     """
-    for (long_s, rows), (color, dashes, marker) in zip(slots.groupby("long_s"), _LENGTHS, strict=False):
+    for (long_s, rows), (color, dashes, marker) in zip(slots.groupby("long_s"), style.LINES, strict=False):
         ordered = rows.sort_values("gap_s")
         mark = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
         axes.plot(ordered["gap_s"], ordered["mean_slot_s"], **mark, label=f"μ = {long_s:g} s")

@@ -47,8 +47,8 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> None
     Args:
         changes: interarrival_s, scheduler, change_percent, low and high, of one baseline.
     """
-    for name in style.display_order(changes["scheduler"]):
-        rows, mark = changes[changes["scheduler"] == name].sort_values("interarrival_s"), style.scheduler_style(name)
+    for mark, rows in style.by_scheduler(changes):
+        rows = rows.sort_values("interarrival_s")
         change = rows["change_percent"]
         axes.plot(rows["interarrival_s"], change, **mark.line(), marker=mark.marker, markersize=4)
         axes.fill_between(rows["interarrival_s"], rows["low"], rows["high"], color=mark.color, alpha=0.2, linewidth=0)

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
 from decima.core.objectives import AVG_JCT
 from decima.evaluation.statistics import mean_interval
 from decima.plotting import style
-from decima.plotting.gantt import gantt, job_colors
+from decima.plotting.gantt import gantt, job_colors, jobs_legend
 
 
 @style.styled
@@ -43,9 +42,7 @@ def example_schedules(
     for axes in rows[:-1]:
         axes.set_xlabel("")
     rows[0].set_xlim(0.0, 1.02 * float(tasks["finish_s"].max()))
-    handles = [Patch(color=colors[stage], label=(names or {}).get(stage, f"stage {stage}")) for stage in stages]
-    handles.append(Patch(color=style.IDLE, label="idle"))
-    figure.legend(handles=handles, loc="outside right center", fontsize=7, handlelength=1.0)
+    jobs_legend(figure, {stage: (names or {}).get(stage, f"stage {stage}") for stage in stages}, colors)
     return figure
 
 
@@ -64,33 +61,35 @@ def relative_to(scores: pandas.DataFrame, instance: str, reference: str) -> pand
     return scores.assign(ratio=scores["avg_jct_s"] / scores[instance].map(base))
 
 
-@style.styled
-def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance: str = "batch") -> Axes:
+@style.on_axes(style.COLUMN, 2.6)
+def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance: str = "batch") -> None:
     """Bars of the mean average JCT per policy, a dot per instance.
 
     Args:
         scores: policy, avg_jct_s and the column ``instance``.
-        axes: Where to draw; a new figure when omitted.
         instance: Column of the instances.
 
     Source: appendix H, Figure 22.
     """
-    axes = _bars(scores, "avg_jct_s", "{:.1f} s", style.axes_or_new(axes, style.COLUMN, 2.6), instance)
+    _bars(scores, "avg_jct_s", "{:.1f} s", axes, instance)
     axes.set_xlabel(AVG_JCT.axis_label)
-    return axes
 
 
-@style.styled
-def ratio_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, reference: str, instance: str = "batch") -> Axes:
-    """Bars of the average JCT per policy relative to a reference policy."""
-    ratios = relative_to(scores, instance, reference)
-    axes = _bars(ratios, "ratio", "{:.2f}", style.axes_or_new(axes, style.COLUMN, 2.6), instance)
+@style.on_axes(style.COLUMN, 2.6)
+def ratio_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, reference: str, instance: str = "batch") -> None:
+    """Bars of the average JCT per policy relative to a reference policy.
+
+    Args:
+        scores: As for :func:`policy_bars`.
+        reference: Policy that is 1.
+        instance: Column of the instances.
+    """
+    _bars(relative_to(scores, instance, reference), "ratio", "{:.2f}", axes, instance)
     axes.set_xlabel(f"average JCT / {style.scheduler_style(reference).label}")
     axes.axvline(1.0, color=style.BLACK, linewidth=0.8, linestyle="--")
-    return axes
 
 
-def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance: str) -> Axes:
+def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance: str) -> None:
     order = scores.groupby("policy")["avg_jct_s"].mean().sort_values(ascending=False, kind="stable").index
     number = scores[instance].nunique()
     spread = np.linspace(-0.2, 0.2, number) if number > 1 else np.zeros(1)
@@ -109,7 +108,6 @@ def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance:
     style.label_rows(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(left=0.0)
-    return axes
 
 
 @style.on_axes(5.0, 2.8, legend=style.legend_beside)

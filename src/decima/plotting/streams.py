@@ -42,8 +42,7 @@ def against_work(jobs: pandas.DataFrame, axes: Axes | None = None, *, value: str
 
     Source: §7.2, Figure 10c and d.
     """
-    for name in style.display_order(jobs["scheduler"]):
-        rows, mark = jobs[jobs["scheduler"] == name], style.scheduler_style(name)
+    for mark, rows in style.by_scheduler(jobs):
         axes.scatter(
             rows["work_s"], rows[value], s=5, marker=mark.marker, color=mark.color, alpha=0.3, linewidths=0.4,
             rasterized=True,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import matplotlib
 import matplotlib.figure
+import pandas
 import seaborn
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -45,6 +46,16 @@ COMPLETION = "#E31A1C"
 # Inches: one column and two columns of the proceedings.
 COLUMN, PAGE = 3.5, 7.2
 
+# Colour, dashes and marker of lines that stand for no scheduler.
+LINES = (
+    (BLUE, "-", "o"),
+    (VERMILION, (0, (4, 1.5)), "s"),
+    (GREEN, (0, (1, 1.2)), "^"),
+    (PINK, (0, (4, 1.5, 1, 1.5)), "D"),
+    (SKY, "-", "v"),
+    (BLACK, (0, (1, 1.2)), "P"),
+)
+
 # For schedulers of the user's own, which are not in the table.
 _SPARE_COLORS = (OLIVE, INDIGO, WINE, TEAL, MAGENTA, BROWN)
 _SPARE_MARKERS = ("1", "2", "3", "4", "+", "|")
@@ -64,6 +75,12 @@ def display_order(names) -> list[str]:
     names = list(dict.fromkeys(names))
     known = [name for name in appearances() if name in names]
     return known + [name for name in names if name not in appearances()]
+
+
+def by_scheduler(table: pandas.DataFrame, column: str = "scheduler") -> Iterator[tuple[Appearance, pandas.DataFrame]]:
+    """Style and rows of each scheduler that a column names, in display order."""
+    for name in display_order(table[column]):
+        yield scheduler_style(name), table[table[column] == name]
 
 
 @contextmanager

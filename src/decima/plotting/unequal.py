@@ -44,9 +44,7 @@ def lines(table: pandas.DataFrame, across: str, value: str, label: str, axes: Ax
         axes: Where to draw.
         legend: Whether the axes get a legend.
     """
-    for name in style.display_order(table["scheduler"]):
-        rows = table[table["scheduler"] == name]
-        mark = style.scheduler_style(name)
+    for mark, rows in style.by_scheduler(table):
         axes.plot(rows[across], rows[value], marker=mark.marker, markersize=3.0, linewidth=1.0, **mark.line())
     axes.set_xlabel(across)
     axes.set_ylabel(label)
@@ -112,11 +110,10 @@ def settings_points(
     for panel, axes in _panels(table, panels, figure, 5):
         part = table[table[panels] == panel]
         settings = list(dict.fromkeys(part[across]))
-        names = style.display_order(part["scheduler"])
-        for position, name in enumerate(names):
-            rows = part[part["scheduler"] == name].set_index(across).loc[settings]
-            mark = style.scheduler_style(name)
-            x = [index + 0.7 * ((position + 0.5) / len(names) - 0.5) for index in range(len(settings))]
+        number = part["scheduler"].nunique()
+        for position, (mark, rows) in enumerate(style.by_scheduler(part)):
+            rows = rows.set_index(across).loc[settings]
+            x = [index + 0.7 * ((position + 0.5) / number - 0.5) for index in range(len(settings))]
             bars = None
             if intervals:
                 bars = [(rows[value] - rows["low"]).to_numpy(), (rows["high"] - rows[value]).to_numpy()]
@@ -143,10 +140,7 @@ def change_panels(table: pandas.DataFrame, across: str, figure: style.Figure) ->
     """
     last = None
     for ccr, axes in _panels(table, "ccr", figure, 5):
-        part = table[table["ccr"] == ccr]
-        for name in style.display_order(part["scheduler"]):
-            one = part[part["scheduler"] == name]
-            mark = style.scheduler_style(name)
+        for mark, one in style.by_scheduler(table[table["ccr"] == ccr]):
             bars = [(one["change_percent"] - one["low"]).to_numpy(), (one["high"] - one["change_percent"]).to_numpy()]
             axes.errorbar(
                 one[across], one["change_percent"], yerr=bars, marker=mark.marker, markersize=3.0, linewidth=1.0,

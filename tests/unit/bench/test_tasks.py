@@ -1,10 +1,13 @@
-"""Tasks of the benchmark: what defines them is pinned, and their references agree with them."""
+"""Tasks of the benchmark: what defines them is pinned, references agree with them, published results are complete."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from decima.bench import references
 from decima.bench.entries import opened
+from decima.bench.report import read_folder, sections
 from decima.bench.run import run, score
 from decima.bench.tasks import SEEDS, document, task_named, tasks
 from decima.core.errors import ConfigError
@@ -132,3 +135,24 @@ def test_hidden_durations_are_alike_and_true_ones_stay():
 def test_unknown_task_is_one_sentence():
     with pytest.raises(ConfigError, match="unknown task 'embedded-bach'; did you mean"):
         task_named("embedded-bach")
+
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "reports" / "bench"
+
+
+def test_published_results_are_complete_and_small():
+    documents = read_folder(FOLDER)
+    assert len(documents) >= 15
+    assert not any(document["quick"] for document in documents)
+    assert {"heuristic", "policy"} <= {document["form"] for document in documents}
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 300_000
+
+
+def test_page_shows_the_published_results():
+    page = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8").split("## Results")[1]
+    for task, note, table in sections(read_folder(FOLDER)):
+        part = page.split(f"### {task.name}\n")[1].split("### ")[0]
+        assert note in part
+        for cells in table:
+            assert f"| {' | '.join(cells)} |" in part, (task.name, cells)

@@ -55,6 +55,12 @@ def succeed(*arguments):
     return result.stdout.splitlines()[-1]
 
 
+def simulated(folder, *arguments):
+    """Run `decima simulate`, which must succeed; returns its result file, `r.json` of a folder."""
+    succeed("simulate", *arguments, "--out", folder / "r.json")
+    return read_json(folder / "r.json")
+
+
 def refuse(*arguments):
     """Run `decima`, which must exit with 2, one line on stderr and nothing on stdout; returns the sentence."""
     result = run(*arguments)
@@ -64,6 +70,11 @@ def refuse(*arguments):
     assert result.stderr.count("\n") == 1
     assert result.stderr.endswith("\n")
     return result.stderr.removeprefix("error: ").rstrip("\n")
+
+
+def names(folder):
+    """Names of what a folder holds, sorted."""
+    return sorted(path.name for path in folder.iterdir())
 
 
 def write_json(path, content):

@@ -3,14 +3,12 @@
 import copy
 import json
 import os
-import socket
+import re
 
 import pytest
 
 from decima.core import config
-from decima.workload.tpch import raw
-from tests.unit.commands.calls import DIAMOND, refuse, write_json
-from tests.unit.workload.tpch.raw_files import write_set
+from tests.unit.commands.calls import DIAMOND, names, refuse, write_json
 
 
 def diamond(stage=0, job=0, **changes):
@@ -43,21 +41,13 @@ BAD_JOBS = {
 
 
 @pytest.mark.parametrize(("content", "message"), BAD_JOBS.values(), ids=BAD_JOBS)
-def test_malformed_jobs(content, message, tmp_path, folder, match):
+def test_malformed_jobs(content, message, tmp_path, folder):
     jobs = write_json(tmp_path / "jobs.json", content)
     outputs = ("--out", folder / "r.json", "--log", folder / "t.parquet", "--gantt", folder / "g.png")
-    match(message, refuse("simulate", "--jobs", jobs, *outputs))
-    match(message, refuse("workload", "describe", jobs, "--out", folder / "t.csv"))
+    for words in (["simulate", "--jobs", jobs, *outputs], ["workload", "describe", jobs, "--out", folder / "t.csv"]):
+        sentence = refuse(*words)
+        assert re.search(message, sentence), sentence
     assert list(folder.iterdir()) == []
-
-
-@pytest.fixture
-def match():
-    def check(pattern, text):
-        with pytest.raises(ValueError, match=pattern):  # shows pattern and text when they differ
-            raise ValueError(text)
-
-    return check
 
 
 @pytest.mark.parametrize(
@@ -129,7 +119,6 @@ def test_damaged_parquet(tmp_path):
         (["--scheduler", "fair:sticky=2"], "sticky must be a whole number from 0 to 1, got 2"),
         (["--scheduler", "fair:sticky=nan"], "sticky is 'nan'; expected a number"),
         (["--scheduler", "fair:alpha=1"], "scheduler fair has no parameter 'alpha'; it has: sticky, stage_rule"),
-        (["--no-such-option"], "No such option: --no-such-option"),
         (["surplus"], "surplus"),
         (["--scheduler"], "requires an argument"),
     ],
@@ -210,8 +199,6 @@ def test_output_that_cannot_be_written(jobs, tmp_path, folder):
     (folder / "file").write_text("content")
     call = ("simulate", "--jobs", jobs)
     assert "is not a folder" in refuse(*call, "--out", folder / "file" / "r.json")
-    assert "ends in .json" in refuse(*call, "--out", folder / "r.txt")
-    assert "ends in .csv or .parquet" in refuse(*call, "--log", folder / "t.json")
     for command in (call, ("compare", "fair", "fifo", "--jobs", jobs)):
         assert "ends in .png or .pdf or .svg or .html" in refuse(*command, "--gantt", folder / "g.gif")
     (folder / "r.json").mkdir()
@@ -221,7 +208,7 @@ def test_output_that_cannot_be_written(jobs, tmp_path, folder):
     fifo = folder / "pipe.json"
     os.mkfifo(fifo)
     assert "not a regular file" in refuse(*call, "--out", fifo)
-    assert sorted(path.name for path in folder.iterdir()) == ["file", "pipe.json", "r.json"]
+    assert names(folder) == ["file", "pipe.json", "r.json"]
     assert (folder / "file").read_text() == "content"
 
 
@@ -239,48 +226,8 @@ def test_disk_that_fails_while_writing(jobs, folder, monkeypatch):
     monkeypatch.setattr(os, "fsync", fail)
     sentence = refuse("simulate", "--jobs", jobs, "--out", folder / "r.json")
     assert sentence == f"cannot write {folder / 'r.json'}: No space left on device"
-    assert [path.name for path in folder.iterdir()] == ["r.json"]
+    assert names(folder) == ["r.json"]
     assert (folder / "r.json").read_text() == "old"
-
-
-@pytest.fixture
-def mirror(tmp_path, monkeypatch):
-    """Mirror with three small files that the package expects; no data yet."""
-    files = {f"2g/adj_mat_{query}.npy": f"content {query}".encode() for query in range(1, 4)}
-    write_set(tmp_path / "mirror" / "tpch", monkeypatch, files)
-    monkeypatch.setenv(config.MIRROR_VARIABLE, str(tmp_path / "mirror"))
-    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
-    return tmp_path / "mirror" / "tpch"
-
-
-def files_in(folder):
-    return sorted(path.name for path in folder.rglob("*") if path.is_file())
-
-
-def test_corrupted_download(mirror, tmp_path):
-    (mirror / "2g" / "adj_mat_1.npy").write_bytes(b"an error page")
-    assert "adj_mat_1.npy: got SHA-256" in refuse("data", "fetch", "tpch")
-    assert files_in(tmp_path / "data") == []
-
-
-def test_forced_fetch_that_fails_keeps_what_is_there(mirror, tmp_path):
-    (tmp_path / "data" / "raw" / "tpch" / "2g").mkdir(parents=True)
-    (tmp_path / "data" / "raw" / "tpch" / "2g" / "adj_mat_1.npy").write_bytes(b"content 1")
-    (mirror / "2g" / "adj_mat_3.npy").unlink()
-    assert "adj_mat_3.npy: No such file" in refuse("data", "fetch", "tpch", "--force")
-    assert files_in(tmp_path / "data") == ["adj_mat_1.npy"]
-
-
-def test_no_network(mirror, tmp_path, monkeypatch):
-    with socket.socket() as unused:  # bound but not listening: connections are refused
-        unused.bind(("127.0.0.1", 0))
-        monkeypatch.delenv(config.MIRROR_VARIABLE)
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr(raw, "BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
-        sentence = refuse("data", "fetch", "tpch")
-    assert "cannot fetch http://127.0.0.1" in sentence
-    assert config.MIRROR_VARIABLE in sentence
-    assert files_in(tmp_path) == files_in(mirror)
 
 
 def test_data_that_was_not_fetched(tmp_path, folder, monkeypatch):
@@ -292,8 +239,7 @@ def test_data_that_was_not_fetched(tmp_path, folder, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-def test_command_that_does_not_exist():
-    assert "No such command 'simulat'" in refuse("simulat")
+def test_incomplete_commands():
     assert refuse("workload") == "Missing command."
     assert "Missing argument" in refuse("data", "fetch")
     assert "Missing option '--out'" in refuse("workload", "write", "synthetic")

@@ -6,21 +6,22 @@ import pytest
 
 from decima.commands.capacity import default_sizes, read_price, read_sizes
 from decima.core.errors import ConfigError
-from tests.unit.commands.calls import read_json, refuse, run, show, succeed
+from tests.unit.commands.calls import names, read_json, refuse, run, show, succeed
 from tests.unit.connect.event_lines import LOGS, small_log, write
 
 QUERIES = LOGS / "queries.zstd"
 FEW = ("--executors", "1+2+4", "--cores", 1, "--draws", 3)
 
 
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_answer_table_and_files(folder):
+def test_answer_table_and_files_which_the_same_call_writes_again(folder):
     files = ("--out", folder / "o.json", "--page", folder / "p.html", "--emit", folder / "e.conf")
     shown = show("capacity", QUERIES, *FEW, "--price", 0.5, *files)
-    assert names(folder) == ["e.conf", "o.json", "p.html"]
+    written = contents(folder)
+    assert sorted(written) == ["e.conf", "o.json", "p.html"]
     lines = shown.splitlines()
     assert lines[0].startswith("1 recording, each application alone: 6 queries used")
     table = [line.split() for line in lines if re.match(r" +\d+\*? ", line)]
@@ -40,13 +41,8 @@ def test_answer_table_and_files(folder):
     assert page.count("<svg") >= 4
     chosen = document["chosen"]["executors"]
     assert f"--num-executors {chosen} " in (folder / "e.conf").read_text(encoding="utf-8")
-
-
-def test_same_call_same_files(folder):
-    for name in ("one", "two"):
-        succeed("capacity", QUERIES, *FEW, "--out", folder / f"{name}.json", "--page", folder / f"{name}.html")
-    assert (folder / "one.json").read_bytes() == (folder / "two.json").read_bytes()
-    assert (folder / "one.html").read_bytes() == (folder / "two.html").read_bytes()
+    assert show("capacity", QUERIES, *FEW, "--price", 0.5, *files) == shown
+    assert contents(folder) == written
 
 
 def test_queries_on_one_cluster_with_loads(folder):
@@ -97,6 +93,11 @@ def test_a_target_that_no_cluster_meets(folder):
         (("--price", "table4:m9"), "--price: table4 has no type of VM 'm9'; it has: m1.large, m1.xlarge, m2.xlarge"),
         (("--price", "0"), "--price is '0'; expected a number above 0"),
         (("--scheduler", "fif"), "unknown scheduler 'fif'; did you mean 'fifo'?"),
+        (("--dynamic", "4"), "expected the fewest and the most executors, such as 1-40"),
+        (("--dynamic", "4-2"), "expected the fewest and the most executors"),
+        (("--set", "settings.moving_delay_ms=1"), "expected a setting of dynamic allocation or of losses"),
+        (("--set", "settings.idle_timeout_ms=1"), "idle_timeout_ms is 1.0 but has no effect without dynamic"),
+        (("--lose", "2", "--set", "settings.idle_timeout_ms=1"), "has no effect without dynamic"),
     ],
 )
 def test_bad_options(words, sentence, folder):
@@ -151,17 +152,3 @@ def test_dynamic_allocation_and_losses(folder):
     lost = read_json(folder / "l.json")
     assert lost["points"][0]["run_s"] > points[1]["run_s"]
     assert lost["dynamic"][0]["run_s"] > ranged["run_s"]
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--dynamic", "4"), "expected the fewest and the most executors, such as 1-40"),
-        (("--dynamic", "4-2"), "expected the fewest and the most executors"),
-        (("--set", "settings.moving_delay_ms=1"), "expected a setting of dynamic allocation or of losses"),
-        (("--set", "settings.idle_timeout_ms=1"), "idle_timeout_ms is 1.0 but has no effect without dynamic"),
-        (("--lose", "2", "--set", "settings.idle_timeout_ms=1"), "has no effect without dynamic"),
-    ],
-)
-def test_refused_dynamic_allocation(words, sentence):
-    assert sentence in refuse("capacity", QUERIES, *FEW, *words)

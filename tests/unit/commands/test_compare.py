@@ -7,7 +7,7 @@ import pytest
 
 import decima
 from decima.workload import synthetic_batch
-from tests.unit.commands.calls import read_json, refuse, run, show, succeed
+from tests.unit.commands.calls import read_json, refuse, run, show, simulated, succeed
 
 SMALL = ("--jobs", "synthetic:n=3,sizes=xs+s", "--executors", 8)
 
@@ -119,12 +119,11 @@ def test_tuned_parameters_are_a_scheduler_everywhere(jobs, folder):
     assert card["train"]["seeds"] == [1, 2]
     assert card["test"]["seeds"] == [1_000_001, 1_000_002]
     assert {score["policy"] for score in card["scores"]} == {"tuned", "default", "fair"}
-    succeed("simulate", "--jobs", jobs, "--scheduler", path, "--out", folder / "r.json")
-    result = read_json(folder / "r.json")
+    result = simulated(folder, "--jobs", jobs, "--scheduler", path)
     assert result["scheduler"] == "capped_srw"
     assert result["parameters"] == decima.make_scheduler(str(path)).values
-    succeed("simulate", "--jobs", jobs, "--scheduler", f"{path}:c0=2", "--out", folder / "r.json")
-    assert read_json(folder / "r.json")["parameters"] == decima.make_scheduler(str(path)).values | {"c0": 2.0}
+    parameters = simulated(folder, "--jobs", jobs, "--scheduler", f"{path}:c0=2")["parameters"]
+    assert parameters == decima.make_scheduler(str(path)).values | {"c0": 2.0}
     assert succeed("compare", path, "fair", *SMALL, "--seeds", 2).startswith("best of 2 schedulers")
 
 

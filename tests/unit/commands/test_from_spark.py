@@ -6,14 +6,10 @@ import pandas
 import pytest
 
 from decima.workload import load
-from tests.unit.commands.calls import refuse, run, show, succeed
+from tests.unit.commands.calls import names, refuse, run, show, succeed
 from tests.unit.connect.event_lines import LOGS, small_log, write
 
 SIDE = ["jobs.report.csv", "jobs.runs.csv", "jobs.sizes.csv"]
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def test_profiles_and_tables_of_a_real_log(folder):
@@ -90,9 +86,6 @@ def test_bad_paths(folder):
     assert refuse("workload", "from-spark", missing, "--out", folder / "j.parquet") == f"no event log at {missing}"
     sentence = refuse("workload", "from-spark", LOGS / "plain", "--out", folder / "j.json")
     assert sentence == f"cannot write {folder / 'j.json'}: expected a name that ends in .parquet"
-
-
-def test_an_address_is_no_path(folder):
     sentence = refuse("workload", "from-spark", "s3a://bucket/logs", "--out", folder / "j.parquet")
     assert "s3a:// is no folder of this machine; copy the logs here first" in sentence
 

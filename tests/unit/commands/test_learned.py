@@ -7,7 +7,7 @@ import pytest
 
 from decima.learning.store import save_policy
 from decima.systems.spark.policy.architecture import Architecture
-from tests.unit.commands.calls import read_json, refuse, run, succeed
+from tests.unit.commands.calls import refuse, run, simulated, succeed
 
 
 @pytest.fixture
@@ -17,20 +17,16 @@ def policy(tmp_path):
     return save_policy(tmp_path / "random", architecture, architecture.initial_weights(0), {"greedy": False})
 
 
-def simulated(jobs, folder, scheduler):
-    """Result file of a run with the learned scheduler."""
-    out = folder / f"{len(list(folder.iterdir()))}.json"
-    succeed("simulate", "--jobs", jobs, "--executors", 3, "--scheduler", scheduler, "--out", out)
-    return read_json(out)
-
-
 def test_a_policy_is_run_as_its_card_says_unless_told_otherwise(jobs, folder, policy):
-    document = simulated(jobs, folder, f"decima:{policy}")
+    def run_with(scheduler):
+        return simulated(folder, "--jobs", jobs, "--executors", 3, "--scheduler", scheduler)
+
+    document = run_with(f"decima:{policy}")
     assert document["scheduler"] == "decima"
     assert document["parameters"] == {"policy": str(policy), "greedy": 0}
-    assert simulated(jobs, folder, f"decima:{policy},greedy=true")["parameters"]["greedy"] == 1
-    assert simulated(jobs, folder, f"decima:policy={policy},greedy=0")["decisions"] == document["decisions"]
-    assert simulated(jobs, folder, str(policy))["decisions"] == document["decisions"]
+    assert run_with(f"decima:{policy},greedy=true")["parameters"]["greedy"] == 1
+    assert run_with(f"decima:policy={policy},greedy=0")["decisions"] == document["decisions"]
+    assert run_with(str(policy))["decisions"] == document["decisions"]
 
 
 def test_greedy_and_sampled_are_compared_under_their_own_names(jobs, policy):

@@ -4,7 +4,7 @@ import pandas
 import pytest
 
 import decima
-from tests.unit.commands.calls import DIAMOND, read_json, refuse, run, succeed, write_json
+from tests.unit.commands.calls import DIAMOND, read_json, refuse, run, simulated, succeed, write_json
 
 OPTIONS = ("--executors", 5, "--set", "settings.moving_delay_ms=100")
 
@@ -54,9 +54,8 @@ def test_output_is_optional_and_files_are_replaced(jobs, folder):
 
 
 def test_parameters_of_the_scheduler(jobs, folder):
-    out = folder / "r.json"
-    succeed("simulate", "--jobs", jobs, "--scheduler", "weighted_fair:alpha=-1.5,sticky=0", "--out", out)
-    parameters = read_json(folder / "r.json")["parameters"]
+    text = "weighted_fair:alpha=-1.5,sticky=0"
+    parameters = simulated(folder, "--jobs", jobs, "--scheduler", text)["parameters"]
     assert parameters["alpha"] == -1.5
     assert parameters["sticky"] == 0.0
 
@@ -64,18 +63,15 @@ def test_parameters_of_the_scheduler(jobs, folder):
 @pytest.mark.parametrize(("arrivals", "preset"), [("batch", "batch"), ("poisson,interarrival_s=5", "stream")])
 def test_parameters_are_those_of_the_form_for_the_jobs(arrivals, preset, folder):
     for name in ("weighted_fair", "decima"):
-        words = ("--jobs", f"synthetic:n=2,sizes=xs,arrivals={arrivals}", "--executors", 3, "--out", folder / "r.json")
-        succeed("simulate", "--scheduler", name, *words)
-        chosen = read_json(folder / "r.json")
-        succeed("simulate", "--scheduler", f"{name}:{preset}", *words)
-        assert chosen == read_json(folder / "r.json")
+        words = ("--jobs", f"synthetic:n=2,sizes=xs,arrivals={arrivals}", "--executors", 3)
+        chosen = simulated(folder, "--scheduler", name, *words)
+        assert chosen == simulated(folder, "--scheduler", f"{name}:{preset}", *words)
         assert chosen["parameters"]
 
 
 @pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
 def test_modes_set_rules_and_durations(mode, jobs, folder):
-    succeed("simulate", "--jobs", jobs, "--mode", mode, "--durations", "mean", "--out", folder / "r.json")
-    settings = read_json(folder / "r.json")["settings"]
+    settings = simulated(folder, "--jobs", jobs, "--mode", mode, "--durations", "mean")["settings"]
     assert settings["mode"] == mode
     assert settings["level_rule"] == {"released": "left"}.get(mode, "interpolate")
     changed = ("--set", "settings.level_rule=right")
@@ -83,8 +79,7 @@ def test_modes_set_rules_and_durations(mode, jobs, folder):
         refusal = refuse("simulate", "--jobs", jobs, "--mode", mode, *changed)
         assert "level_rule is 'right' but has no effect in mode simplified with inflation off" in refusal
         return
-    succeed("simulate", "--jobs", jobs, "--mode", mode, *changed, "--out", folder / "r.json")
-    settings = read_json(folder / "r.json")["settings"]
+    settings = simulated(folder, "--jobs", jobs, "--mode", mode, *changed)["settings"]
     assert settings["level_rule"] == "right"
     assert settings["durations"] == "sampled"
 
@@ -135,13 +130,12 @@ def test_gantt_chart_of_nothing(ending, jobs, folder):
 @pytest.mark.parametrize("scheduler", ["random", "capped_srw"])
 def test_replay_of_a_result_file_repeats_the_run(mode, scheduler, jobs, folder):
     options = OPTIONS[: OPTIONS.index("--set")] if mode == "simplified" else OPTIONS  # no delays there
-    call = ("simulate", "--jobs", jobs, "--mode", mode, *options, "--seed", 7)
-    succeed(*call, "--scheduler", scheduler, "--out", folder / "r.json")
-    first = read_json(folder / "r.json")
+    call = ("--jobs", jobs, "--mode", mode, *options, "--seed", 7)
+    first = simulated(folder, *call, "--scheduler", scheduler)
     rows = [row[4:7] for row in first["decisions"]]
     for name, content in (("rows", rows), ("log", first["decisions"]), ("object", {"decisions": rows})):
         decisions = write_json(folder / f"{name}.json", content)
-        line = succeed(*call, "--scheduler", f"replay:{decisions}", "--out", folder / "again.json")
+        line = succeed("simulate", *call, "--scheduler", f"replay:{decisions}", "--out", folder / "again.json")
         again = read_json(folder / "again.json")
         assert line.startswith("replay on jobs")
         assert again.pop("scheduler") == "replay"
@@ -150,8 +144,7 @@ def test_replay_of_a_result_file_repeats_the_run(mode, scheduler, jobs, folder):
 
 
 def test_leftover_decisions_are_an_error(jobs, folder):
-    succeed("simulate", "--jobs", jobs, "--out", folder / "r.json")
-    document = read_json(folder / "r.json")
+    document = simulated(folder, "--jobs", jobs)
     logged = len(document["decisions"])
     document["decisions"].append(document["decisions"][-1])
     decisions = write_json(folder / "more.json", document)
@@ -161,10 +154,10 @@ def test_leftover_decisions_are_an_error(jobs, folder):
 
 
 def test_time_limit_and_replay_go_together(jobs, folder):
-    call = ("simulate", "--jobs", jobs, "--time-limit-s", 1.2, *OPTIONS)
-    succeed(*call, "--out", folder / "r.json")
-    succeed(*call, "--scheduler", f"replay:{folder / 'r.json'}", "--out", folder / "again.json")
-    assert read_json(folder / "again.json")["completion_ms"] == read_json(folder / "r.json")["completion_ms"]
+    call = ("--jobs", jobs, "--time-limit-s", 1.2, *OPTIONS)
+    first = simulated(folder, *call)
+    decisions = (folder / "r.json").rename(folder / "first.json")
+    assert simulated(folder, *call, "--scheduler", f"replay:{decisions}")["completion_ms"] == first["completion_ms"]
 
 
 def test_no_job_at_the_start(folder):
@@ -174,8 +167,7 @@ def test_no_job_at_the_start(folder):
     jobs = write_json(folder / "jobs.json", content)
     for mode in ("released", "paper"):
         options = ("--mode", mode, "--set", "settings.moving_delay_ms=0", "--executors", 100)
-        succeed("simulate", "--jobs", jobs, *options, "--out", folder / "r.json")
-        document = read_json(folder / "r.json")
+        document = simulated(folder, "--jobs", jobs, *options)
         assert document["decisions"][0] == [0.0, None, 100, 0, None, None, 100, 100]
         assert document["completion_ms"] == [40.0, 10.0, 15.0]
         assert document["completion_order"] == [1, 2, 0]
@@ -189,8 +181,8 @@ def test_drawn_workload(arrivals, folder):
     jobs = 4 if arrivals == "batch" else 5
     assert line.startswith(f"fair on synthetic ({jobs} jobs, 50 executors")
     succeed("workload", "write", drawn, "--seed", 5, "--out", folder / "w.json")
-    succeed("simulate", "--jobs", folder / "w.json", "--seed", 5, "--out", folder / "again.json")
-    assert read_json(folder / "again.json") == read_json(folder / "r.json")
+    first = read_json(folder / "r.json")
+    assert simulated(folder, "--jobs", folder / "w.json", "--seed", 5) == first
 
 
 def test_tpch_jobs(tpch_data, folder):
@@ -205,5 +197,4 @@ def test_tpch_jobs(tpch_data, folder):
 
 def test_names_in_any_alphabet(folder):
     jobs = write_json(folder / "auftrag-ü.json", [DIAMOND[0] | {"name": "Größe λ"}])
-    succeed("simulate", "--jobs", jobs, "--out", folder / "r.json")
-    assert read_json(folder / "r.json")["jobs"][0]["name"] == "Größe λ"
+    assert simulated(folder, "--jobs", jobs)["jobs"][0]["name"] == "Größe λ"

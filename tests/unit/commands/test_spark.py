@@ -1,18 +1,23 @@
-"""`decima spark profile` and `decima spark slim`: options, refusals, what is written."""
+"""`decima spark`: options, what is refused before any Spark is started, what is written."""
 
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 
-from decima.connect.cluster import machine, tpch_tables
+from decima.connect.cluster import machine, tpch_queries, tpch_tables
 from decima.workload import read_profiles
 from measure import alone
 from measure.alone import Measurement, PlannedApplication
 from measure.records import append_alone_run, read_alone_runs
-from tests.unit.commands.calls import refuse, run, succeed
+from measure.validation import Validation
+from tests.unit.commands.calls import refuse, run, show, succeed
+from tests.unit.connect.planted_logs import write_folders
+from tests.unit.measure.fidelity.test_simulation import LEVELS, job
 
 DATA = Path(__file__).parents[3] / "data" / "spark"
 LOGS = Path(__file__).parents[1] / "connect" / "logs"
@@ -29,6 +34,14 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(Measurement, "check", check)
     return plans
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """A machine that seems to have Spark and the generator of tables."""
+    monkeypatch.setattr(machine, "require_spark", lambda: None)
+    monkeypatch.setattr(alone, "require_spark", lambda: None)
+    monkeypatch.setattr(tpch_tables, "generator", lambda: ["tpchgen-cli"])
 
 
 @pytest.mark.parametrize("counts", [("1", "2", "4"), ("1,2,4",), ("1 2 4",)])
@@ -67,26 +80,68 @@ def test_fresh_runs_where_asked(tmp_path, asked):
         (("--memory-mb", "1"), "greater than or equal to 512"),
     ],
 )
-def test_wrong_options(tmp_path, asked, options, message):
+def test_wrong_options_of_profile(tmp_path, asked, options, message):
     assert message in refuse("spark", "profile", "--out", tmp_path / "o", *options)
     assert asked == []
     assert not (tmp_path / "o").exists()
 
 
-def test_out_must_be_a_folder(tmp_path, asked):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--repetitions", 1), "repetitions"),
+        (("--executors", 0), "executors"),
+        (("--memory-mb", 10**7), "MiB are free"),
+    ],
+)
+def test_wrong_options_of_validate(tmp_path, installed, options, message):
+    assert message in refuse("spark", "validate", "--out", tmp_path / "o", *options)
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fifo", "fifo"], "a scheduler is given twice"),
+        (["slow"], "slow"),
+        (["spark_fifo"], "use --control"),
+        (["fifo", "--scale", -1], "scale factor -1.0: expected a positive number"),
+        (["fifo", "--queries", 30], "queries must be at most 22"),
+        (["fifo", "--repetitions", 0], "repetitions must be a whole number of at least 1"),
+        (["decima:none-such"], "unknown policy 'none-such'"),
+        (["weighted_fair:alpha=x"], "alpha is 'x'; expected a number"),
+        (["weighted_fair", "--scale", 7], "measured size '7g' is unknown"),
+    ],
+)
+def test_wrong_options_of_experiment(arguments, message, tmp_path):
+    folder = tmp_path / "out"
+    assert message in refuse("spark", "experiment", *arguments, "--out", folder)
+    assert not (folder / "card.json").exists()
+
+
+def test_a_folder_of_another_experiment(tmp_path):
+    path = tmp_path / "card.json"
+    path.write_text('{"plan": {"scale": 1}, "limits": {}, "schedulers": {}}')
+    assert "belongs to an experiment with another plan" in refuse("spark", "experiment", "fifo", "--out", tmp_path)
+
+
+@pytest.mark.parametrize("words", [("profile",), ("validate",), ("experiment", "fifo")])
+def test_out_must_be_a_folder(tmp_path, asked, words):
     (tmp_path / "file").touch()
-    assert "it is not a folder" in refuse("spark", "profile", "--out", tmp_path / "file")
+    assert "it is not a folder" in refuse("spark", *words, "--out", tmp_path / "file")
 
 
-def test_what_is_missing_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(alone, "require_spark", lambda: None)
-    monkeypatch.setattr(tpch_tables, "generator", lambda: ["tpchgen-cli"])
+def test_memory_is_not_enough(tmp_path, installed):
     assert "MiB of memory" in refuse("spark", "profile", "--memory-mb", 10**7, "--out", tmp_path)
-    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("command", ["profile", "validate"])
+def test_what_is_missing_is_said(tmp_path, monkeypatch, command):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert "Spark needs Java 17" in refuse("spark", "profile", "--out", tmp_path)
+    assert "Spark needs Java 17" in refuse("spark", command, "--out", tmp_path / "o")
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    assert "pip install 'decima-sched[spark]'" in refuse("spark", "profile", "--out", tmp_path)
+    assert "pip install 'decima-sched[spark]'" in refuse("spark", command, "--out", tmp_path / "o")
+    assert not (tmp_path / "o").exists()
 
 
 def test_slim_copies_logs(tmp_path):
@@ -131,3 +186,29 @@ def test_what_was_measured_already_becomes_a_profile_without_spark(tmp_path, ask
         work_ms = sum(stage.num_tasks * np.mean([*stage.first[0], *stage.rest[0]]) for stage in profile_.stages)
         assert warm.duration_s < work_ms / 1000.0 < 4 * warm.duration_s
         assert all(stage.levels == (4,) for stage in profile_.stages)
+
+
+def test_validation_measures_alone_and_together(tmp_path):
+    validation = Validation(tmp_path, 0.5, 4, 2)
+    applications = [(one.executors, one.repetition, one.kinds) for one in validation.alone(None).applications]
+    kinds = ((1, ("warm",)), (4, ("warm", "fresh")))
+    assert applications == [(executors, number, each) for number in (0, 1) for executors, each in kinds]
+    (block,) = validation.mixes().missing()
+    assert block.control
+    assert [run.repetition for run in block.runs] == [0, 1]
+    assert sorted(validation.plan.batch(0)) == sorted(tpch_queries.NAMES)
+
+
+def test_measured_runs_are_compared_and_written(tmp_path, monkeypatch, installed):
+    monkeypatch.setattr(machine, "check_memory", lambda *_: None)
+    rng = np.random.default_rng(2)
+    write_folders(tmp_path, [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
+    # Everything is there: nothing is left to be measured.
+    monkeypatch.setattr(Validation, "mixes", lambda _: SimpleNamespace(missing=list))
+    monkeypatch.setattr(Validation, "measure_alone", lambda *_: None)
+    monkeypatch.setattr(Validation, "measure_mixes", lambda *_: None)
+    shown = show("spark", "validate", "--out", tmp_path, "--simulations", 2, "--threads", 1)
+    lines = shown.splitlines()
+    assert lines[-1] == f"wrote fidelity_runs.csv, fidelity_floor.csv, fidelity_summary.csv to {tmp_path}"
+    assert any(line.startswith("mix") and "profile alone" in line for line in lines)
+    assert set(pandas.read_csv(tmp_path / "fidelity_runs.csv")["name"]) == {"q1-1g", "q2-1g"}

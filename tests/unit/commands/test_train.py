@@ -111,44 +111,38 @@ def test_other_networks_and_streams(tmp_path):
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
 
 
+@pytest.fixture
+def planned(monkeypatch, tpch_data):
+    """Arguments of the runs that would begin; none does."""
+    calls = []
+
+    def stop(*arguments):
+        calls.append(arguments)
+        raise ConfigError("planned")
+
+    monkeypatch.setattr("decima.systems.spark.policy.run.DecimaRun", stop)
+    return calls
+
+
 DECIMAS = [name for paper in ("decima", "idle_slots") for name in read_trainings()[paper]]
 
 
-@pytest.mark.usefixtures("tpch_data")
 @pytest.mark.parametrize("name", DECIMAS)
-def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypatch, tmp_path):
-    planned = []
-
-    def stop(*arguments):
-        planned.extend(arguments)
-        raise ConfigError("planned")
-
-    monkeypatch.setattr("decima.systems.spark.policy.run.DecimaRun", stop)
+def test_parameters_of_the_pipeline_describe_the_stored_policies(name, planned, tmp_path):
     assert refuse("train", "--params", name, "--out", tmp_path) == "planned"
-    task, recipe, architecture, seed = planned
-    card = read_policy(name).card
+    [(task, recipe, architecture, seed)] = planned
+    policy = read_policy(name)
+    card = policy.card
     stored = {key: value for key, value in card["recipe"].items() if key in recipe.as_dict()}
-    assert (task.as_dict(), architecture, seed) == (
-        card["task"],
-        read_policy(name).architecture,
-        card["learned"]["seed"],
-    )
+    assert (task.as_dict(), architecture, seed) == (card["task"], policy.architecture, card["learned"]["seed"])
     assert {key: recipe.as_dict()[key] for key in stored} == stored
 
 
-@pytest.mark.usefixtures("tpch_data")
-def test_a_change_leaves_the_other_changes_of_the_block(monkeypatch, tmp_path):
-    planned = []
-
-    def stop(*arguments):
-        planned.append(arguments[1])
-        raise ConfigError("planned")
-
-    monkeypatch.setattr("decima.systems.spark.policy.run.DecimaRun", stop)
+def test_a_change_leaves_the_other_changes_of_the_block(planned, tmp_path):
     words = ("train", "--params", "tpch-batch-random", "--out", tmp_path)
     refuse(*words)
     refuse(*words, "--set", "recipe.entropy_start=0.5")
-    block, changed = (recipe.as_dict() for recipe in planned)
+    block, changed = (recipe.as_dict() for _, recipe, _, _ in planned)
     assert block["teacher"] is None
     assert changed == block | {"entropy_start": 0.5}
 

@@ -1,4 +1,4 @@
-"""Tables of the quick runs as the repository keeps them: what figures are drawn from in tests."""
+"""Tables of the quick runs as the repository keeps them, and folders that pass for a checkout."""
 
 import zipfile
 from functools import cache
@@ -7,6 +7,12 @@ from pathlib import Path
 import pandas
 
 ROOT = Path(__file__).parents[3]
+
+
+def make_checkout(folder, params="runs: {}\n"):
+    """Let a folder pass for a checkout with these parameters."""
+    (folder / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    (folder / "params.yaml").write_text(params)
 
 
 @cache

@@ -1,20 +1,35 @@
 """The arithmetic inside the experiments, on numbers that can be followed by hand."""
 
+from itertools import product
+
 import numpy as np
 import pandas
 import pytest
 
 import decima
+import experiments
 from decima.core.errors import ConfigError
 from decima.evaluation.statistics import paired_change
+from decima.systems.spark.capacity import Recording
+from decima.workload.jobs import Job, Workload
 from decima.workload.sources import get_source
+from experiments.capacity import s60_capacity as capacity
+from experiments.capacity import s61_elastic as elastic
 from experiments.comparisons import changes_by_load, changes_over_trainings, paired_changes
 from experiments.decima import s05_variance as variance
+from experiments.decima import s07_goals as goals
 from experiments.decima import s13_learning as learning
 from experiments.decima.s07_latency import event_intervals
+from experiments.decima.s07_load import loads
 from experiments.decima.s07_stream import executed_work, in_numbers
 from experiments.decima.s17_appendix_g import busy_times, load_series, profile
+from experiments.tables import against_paper
+from experiments.training_files import check_whole_curve, read_training_file
 from tests.toy_jobs import one_stage, workload
+from tests.unit.experiments.kept import make_checkout
+
+# Executors move in no time.
+FREE = {"warmup_delay_ms": 0.0, "moving_delay_ms": 0.0}
 
 # ---- comparisons ----------------------------------------------------------------------------------------------------
 
@@ -54,16 +69,12 @@ def test_changes_by_load_are_means_over_trainings_where_there_are_several():
 
 def test_executed_work_counts_every_task_and_the_executors_that_ran_it():
     jobs = workload(one_stage(4, 2.0), one_stage(1, 3.0, at_s=1.0))
-    result = decima.simulate(jobs, "fifo", 2, log=True, warmup_delay_ms=0.0, moving_delay_ms=0.0)
+    result = decima.simulate(jobs, "fifo", 2, log=True, **FREE)
     table = executed_work(result)
     assert table["executed_s"].to_list() == [8.0, 3.0]
     # Four tasks of 2 s on two executors take 4 s; the second job then runs alone.
     assert table["executors"].to_list() == pytest.approx([2.0, 1.0])
-
-
-def test_a_stream_in_numbers_has_busy_times_and_the_smallest_jobs():
-    jobs = workload(one_stage(4, 2.0), one_stage(1, 3.0, at_s=1.0))
-    result = decima.simulate(jobs, "fifo", 2, log=True, warmup_delay_ms=0.0, moving_delay_ms=0.0)
+    # A stream in numbers has busy times and the smallest jobs.
     (row,) = in_numbers({"weighted_fair": result}, 1.0).to_dict("records")
     # From 1 to 3 s both jobs are there, at 0 and from 4 to 6 s one, at 7 s none. The small one waits for 3 s.
     assert row == {
@@ -80,8 +91,7 @@ FOUR_CLASSES = ((0.25, 1), (0.5, 1), (0.75, 1), (1.0, 1))
 
 
 def packed(*jobs):
-    rules = {"classes": FOUR_CLASSES, "warmup_delay_ms": 0.0, "moving_delay_ms": 0.0}
-    return decima.simulate(workload(*jobs), "fifo", log=True, **rules)
+    return decima.simulate(workload(*jobs), "fifo", log=True, classes=FOUR_CLASSES, **FREE)
 
 
 def test_series_divides_the_busy_executors_by_the_jobs_in_the_system():
@@ -224,3 +234,197 @@ def test_trainings_are_compared_with_those_of_the_same_place():
     theirs = {"scheduler": "decima_other", "training": [1, 1, 2, 2], "seed": [0, 1] * 2, "avg_jct_s": others}
     changes = changes_over_trainings(ours, pandas.DataFrame(theirs)).set_index("training")["change_percent"]
     assert changes.to_dict() == pytest.approx({1: -20.0, 2: 50.0, 3: 20.0, "mean": 50.0 / 3.0})
+
+
+# ---- against the papers ---------------------------------------------------------------------------------------------
+
+
+def test_gap_is_relative_to_the_paper():
+    table = against_paper({"FIFO / fair": (2.5, 2.0), "alpha": (-1.0, -1.5), "delay (s)": (2.0, np.float64(2.1))})
+    assert table["gap"].to_list() == ["-20 %", "-50 %", "+5 %"]
+    assert against_paper({"parameters": (12736, 12736)}).iloc[0].to_list() == ["12,736", "12,736", "+0 %"]
+    assert table.loc["FIFO / fair"].to_list() == ["2.5", "2", "-20 %"]
+
+
+def test_values_without_a_counterpart_have_no_gap():
+    table = against_paper({"capped SRW": (None, 0.85), "delay": ("2–3 s", "2 s"), "change": (0, 1.0)})
+    assert table["gap"].to_list() == ["–", "–", "–"]
+    assert table["paper"].to_list() == ["–", "2–3 s", "0"]
+
+
+def test_no_module_hides_it():
+    for _ in range(2):  # the first use imports the module
+        assert callable(experiments.against_paper)
+
+
+# ---- meanings of load -----------------------------------------------------------------------------------------------
+
+
+JOBS = (one_stage(4, 2.0), one_stage(1, 3.0, at_s=1.0), one_stage(1, 5.0, at_s=10.0))
+
+
+@pytest.mark.parametrize(("delay_s", "held_s"), [(0.0, 11.0), (1.0, 14.0)])
+def test_only_what_happens_before_the_last_arrival_counts(delay_s, held_s):
+    """Two executors run the first job until 4 s and one of them the second for 3 s; each move takes the delay."""
+    delay = FREE | {"moving_delay_ms": 1000.0 * delay_s}
+    measured = loads(decima.simulate(workload(*JOBS), "fifo", 2, log=True, **delay))
+    assert measured == pytest.approx({"nominal": 16.0 / 20.0, "busy": 11.0 / 20.0, "held": held_s / 20.0})
+
+
+def test_an_executor_is_held_until_its_job_ends_or_it_leaves():
+    """Of the two executors of the first job one has no task in its last 4 s, and nowhere to go."""
+    jobs = workload(one_stage(3, 4.0), one_stage(1, 1.0, at_s=20.0))
+    measured = loads(decima.simulate(jobs, "fifo", 2, log=True, **FREE))
+    assert measured["busy"] == pytest.approx(12.0 / 40.0)
+    assert measured["held"] == pytest.approx(16.0 / 40.0)
+
+
+# ---- schedules of other goals ---------------------------------------------------------------------------------------
+
+
+def test_moves_ends_and_busy_time_of_a_schedule_made_by_hand():
+    """Two executors run four tasks of the first job until 4 s, one goes on with the second until 7 s."""
+    jobs = workload(one_stage(4, 2.0), one_stage(1, 3.0))
+    result = decima.simulate(jobs, "fifo", 2, log=True, **FREE)
+    assert result.makespan_s == pytest.approx(7.0)
+    measured = goals.measured(result)
+    assert measured == pytest.approx(
+        {"moves_per_100_tasks": 100.0 / 5.0, "last_fifth_percent": 50.0, "busy_percent": 100.0 * 11.0 / 14.0}
+    )
+
+
+@pytest.mark.parametrize(("moves", "makespan_s"), [("cost", 8.0), ("free", 4.0)])
+def test_free_moves_take_no_time(moves, makespan_s):
+    """One executor and two jobs of 2 s each: the optimum, which FIFO finds, is their work and two moves of 2 s."""
+    jobs = workload(one_stage(1, 2.0), one_stage(1, 2.0))
+    result = decima.simulate(jobs, "fifo", 1, warmup_delay_ms=0.0, **goals.ENVIRONMENTS[moves])
+    assert result.makespan_s == pytest.approx(makespan_s)
+    assert result.score("makespan") == pytest.approx(makespan_s)
+
+
+def test_changes_by_hand_of_policies_and_rules_in_every_cell():
+    """Fair has 10, 20 and 30 by the objectives; a tuned rule counts in the cell that it is tuned for."""
+    rows = []
+    for moves, objective in product(goals.ENVIRONMENTS, (goals.NOT_TUNED, *goals.OBJECTIVES)):
+        names = goals.FORMS if objective in goals.OBJECTIVES else ("fair", "goal_average", "goal_free")
+        for name, training, seed in product(names, (1, 2), (0, 1, 2)):
+            if name.startswith("goal_") or training == 1:
+                factor = {"goal_average": 0.9, "goal_free": 0.7 + 0.1 * training}.get(name, 1.0) * (1.0 + seed)
+                scores = {"avg_jct_s": 10.0 * factor, "makespan_s": 20.0 * factor, "p90_jct_s": 30.0 * factor}
+                cell = {"moves": moves, "scheduler": name, "tuned_for": objective, "training": training, "seed": seed}
+                rows.append(cell | scores)
+    whole, each = goals._changes(pandas.DataFrame(rows), ["goal_average", "goal_free"])
+    cells = whole.set_index(["against", "scheduler", "objective", "moves"])
+    assert len(cells) == 2 * 3 * (3 * 4 + 1)  # each of three rules with the four others; free with average
+    assert cells.index.is_unique
+    of_free = cells.xs("goal_free", level="scheduler").sort_index()
+    assert of_free.loc["fair", "change_percent"].to_numpy() == pytest.approx(-15.0)
+    assert of_free.loc["goal_average", "change_percent"].to_numpy() == pytest.approx(100.0 * (0.85 / 0.9 - 1.0))
+    assert (of_free["trainings"] == 2).all()
+    assert (cells.xs("weighted_fair", level="scheduler")["trainings"] == 1).all()
+    one = each.set_index(["against", "scheduler", "objective", "moves", "training"]).sort_index()["change_percent"]
+    assert one["fair", "goal_free", "p90_jct", "cost"].to_dict() == pytest.approx({1: -20.0, 2: -10.0})
+
+
+def test_tables_have_means_over_trainings():
+    cell = {"moves": "cost", "tuned_for": goals.NOT_TUNED, "seed": 0}
+    rows = [("goal_free", 1, 4.0), ("goal_free", 2, 6.0), ("fair", 1, 7.0)]
+    table = pandas.DataFrame([cell | {"scheduler": name, "training": n, "avg_jct_s": s} for name, n, s in rows])
+    assert goals._over_trainings(table)[["scheduler", "avg_jct_s"]].to_numpy().tolist() == [
+        ["goal_free", 5.0],
+        ["fair", 7.0],
+    ]
+
+
+# ---- capacity -------------------------------------------------------------------------------------------------------
+
+
+def test_changes_are_against_the_same_scheduler_on_the_fixed_cluster_and_on_that_of_equal_hours():
+    growing = "dynamic, 5 s"
+    scale = {(cluster, scheduler): 10.0 for cluster in elastic.CLUSTERS for scheduler in ("fifo", "fair")}
+    scale |= {("fixed", "fifo"): 1.0, (growing, "fifo"): 1.5, (f"fixed, hours of {growing}", "fifo"): 3.0}
+    scale |= {(growing, "fair"): 5.0, ("losses", "fair"): 20.0}
+    rows = [
+        {"cluster": cluster, "scheduler": scheduler, "seed": seed}
+        | {"avg_jct_s": factor * (1.0 + seed), "p95_jct_s": factor, "executor_hours": 2.0}
+        for (cluster, scheduler), factor in scale.items()
+        for seed in (0, 1)
+    ]
+    changes = elastic._changes(pandas.DataFrame(rows))
+    jct = changes[changes["measure"] == "avg_jct_s"].set_index(["against", "cluster", "scheduler"])["change_percent"]
+    changed = {key: change for key, change in jct.items() if change not in (0.0, 900.0)}
+    assert changed == {
+        ("all executors", growing, "fifo"): pytest.approx(50.0),
+        ("equal hours", growing, "fifo"): pytest.approx(-50.0),
+        ("all executors", growing, "fair"): pytest.approx(-50.0),
+        ("all executors", "losses", "fair"): pytest.approx(100.0),
+    }
+
+
+def test_the_first_batch_of_a_recording():
+    jobs = tuple(Job(one_stage(tasks, 1.0).profile, 100.0 * index) for index, tasks in enumerate((1, 2, 3)))
+    times = np.array([1.0, 2.0, 3.0])
+    whole = Recording("log", Workload(jobs, "log"), times, 10.0 * times, 4, times / 10.0)
+    first = capacity._first(whole, 2)
+    assert len(first.workload) == 2
+    assert first.driver_ms.tolist() == [1.0, 2.0]
+    assert first.recorded_ms.tolist() == [10.0, 20.0]
+    assert first.contention.tolist() == [0.1, 0.2]
+
+
+def test_a_target_that_no_size_meets_is_left_out():
+    columns = {"p95_s": [9.0, 5.0], "executor_hours": 1.0, "cost": 1.0, "utilization": 1.0}
+    points = pandas.DataFrame({"scheduler": "fifo", "executors": [1, 2], "mean_s": [8.0, 4.0]} | columns)
+    job = Workload((Job(one_stage(1, 1.0).profile),), "log")
+    recording = Recording("log", job, np.zeros(1), np.ones(1), 1, np.zeros(1))
+    rows = {row["choice"]: row["executors"] for row in capacity._choices(points, [recording], "p95<6s", "one")}
+    assert rows == {"knee": 2, "p95<6s": 2}
+    assert [row["choice"] for row in capacity._choices(points, [recording], "p95<1s", "one")] == ["knee"]
+
+
+# ---- files of trainings ---------------------------------------------------------------------------------------------
+
+WHOLE = "iteration,val_greedy\n9,3.0\n19,2.5\n29,2.0\n"
+
+
+@pytest.fixture
+def training(tmp_path, monkeypatch):
+    """``models/training`` of a folder that passes for a checkout."""
+    make_checkout(tmp_path)
+    folder = tmp_path / "models" / "training"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (WHOLE[:-1], "was cut short: line 4 is not whole"),
+        (WHOLE[:-5], "was cut short: line 4 is not whole"),
+        (WHOLE.replace("19,2.5", "19"), "was cut short: line 3 is not whole"),
+        ("", "was cut short: line 0 is not whole"),
+        (WHOLE.replace("val_greedy", "score"), "has no column val_greedy; expected: iteration, val_greedy"),
+    ],
+)
+def test_files_that_are_not_whole_are_refused(training, text, message):
+    (training / "some.csv").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        read_training_file("some.csv", ("iteration", "val_greedy"))
+
+
+def test_whole_files_are_read(training):
+    (training / "some.csv").write_text(WHOLE)
+    assert read_training_file("some.csv", ("val_greedy",))["val_greedy"].to_list() == [3.0, 2.5, 2.0]
+    with pytest.raises(ConfigError, match=r"other\.csv is missing"):
+        read_training_file("other.csv", ("val_greedy",))
+
+
+def test_curves_that_end_before_their_run_are_refused(training):
+    curve = pandas.DataFrame({"iteration": [9, 19, 29]})
+    check_whole_curve(curve, "some.csv", 30)
+    check_whole_curve(curve, "some.csv", 39)  # the next validation would have been at 40
+    with pytest.raises(ConfigError, match=r"some\.csv was cut short: it ends after 30 of the 40 iterations"):
+        check_whole_curve(curve, "some.csv", 40)
+    with pytest.raises(ConfigError, match="after 10 of the 20"):
+        check_whole_curve(curve.head(1), "some.csv", 20)

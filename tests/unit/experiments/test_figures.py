@@ -10,6 +10,7 @@ from experiments import figures
 from experiments.captions import presets
 from experiments.experiment import experiment_names
 from tests.unit.experiments.kept import kept
+from tests.unit.plotting.frames import legend
 
 NAMES = [name for experiment in experiment_names() for name in figures.figure_names(experiment)]
 OF = {name: experiment for experiment in experiment_names() for name in figures.figure_names(experiment)}
@@ -59,7 +60,7 @@ def test_figures_of_decima_name_the_stored_policy():
 
 def test_heuristics_have_figures_of_their_own():
     (axes,) = figure("batch_heuristics").axes
-    assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == [
+    assert [text.split(":")[0] for text in legend(axes)] == [
         "capped SRW",
         "weighted fair, tuned on each",
         "tuned weighted fair",
@@ -82,7 +83,7 @@ def test_figure_10_shows_the_busiest_stream_under_two_schedulers():
         "(e) executed work",
     ]
     assert drawn.caption.startswith("One job every 14 s; 1 stream of 201 jobs")
-    assert [text.get_text() for text in drawn.axes[0].get_legend().get_texts()] == ["tuned weighted fair", "Decima"]
+    assert legend(drawn.axes[0]) == ["tuned weighted fair", "Decima"]
 
 
 def test_figure_15a_shows_encodings_of_limits_only():
@@ -90,7 +91,7 @@ def test_figure_15a_shows_encodings_of_limits_only():
     recipe = curves[curves["variant"] == "recipe"]
     others = [recipe.assign(variant=name, run=name) for name in ("limit per stage", "no warm start")]
     drawn = figure("fig15a_curve", learning_curves=pandas.concat([recipe, *others]))
-    labels = [text.get_text() for text in drawn.axes[0].get_legend().get_texts()]
+    labels = legend(drawn.axes[0])
     assert labels[:4] == ["Decima", "Decima, sampled", "limit per stage", "limit per stage, sampled"]
     assert "no warm start" not in labels
 

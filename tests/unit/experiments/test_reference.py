@@ -12,13 +12,13 @@ from experiments import reference, report
 from experiments import tables as store
 from experiments.__main__ import app
 from experiments.experiment import experiment_names
+from tests.unit.experiments.kept import make_checkout
 
 
 @pytest.fixture
 def tables(tmp_path, monkeypatch):
     """Tables and a figure of a run of all experiments."""
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (tmp_path / "params.yaml").write_text("runs: {embedded-quick: {}, tpch-quick: {}}\nresults: {}")
+    make_checkout(tmp_path, "runs: {embedded-quick: {}, tpch-quick: {}}\nresults: {}")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "reports" / "embedded-quick"
     for name in experiment_names():
@@ -34,6 +34,15 @@ def tables(tmp_path, monkeypatch):
 def change(tables, name, **columns):
     path = tables / name / f"{name}.csv"
     pandas.read_csv(path).assign(**columns).to_csv(path, index=False)
+
+
+def record_made_by(names, **stamp):
+    """Keep the results, with cards that say what some experiments were made by."""
+    for name in names:
+        path = store.card_path(name, "embedded-quick")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"stamp": stamp, "tables": [name]}))
+    reference.record("embedded-quick")
 
 
 def outcomes(comparison):
@@ -52,11 +61,7 @@ def test_equal_results_are_equal_and_give_an_equal_file(tables):
 
 
 def test_kept_tables_are_read_where_code_and_parameters_are_those_that_made_them(tables, monkeypatch):
-    for name in ("batch", "latency"):
-        card = {"stamp": {"code": "made so"}, "tables": [name]}
-        store.card_path(name, "embedded-quick").parent.mkdir(exist_ok=True)
-        store.card_path(name, "embedded-quick").write_text(json.dumps(card))
-    reference.record("embedded-quick")
+    record_made_by(("batch", "latency"), code="made so")
     assert not reference.compare_with_kept("embedded-quick").failed
     shutil.rmtree(tables.parent)
     computed = []
@@ -72,14 +77,9 @@ def test_kept_tables_are_read_where_code_and_parameters_are_those_that_made_them
 
 
 def test_adopting_renews_the_code_of_a_stamp_and_nothing_that_has_other_inputs(tables, monkeypatch):
-    parameters = {"batch": {"jobs": 20}, "latency": {"jobs": [1]}}
-    for name in parameters:
-        card = {"stamp": {"code": "old", "parameters": "same", "models/a.json": "one"}, "tables": [name]}
-        store.card_path(name, "embedded-quick").parent.mkdir(exist_ok=True)
-        store.card_path(name, "embedded-quick").write_text(json.dumps(card))
-    reference.record("embedded-quick")
-    monkeypatch.setattr(reference, "experiment_names", lambda: list(parameters))
     inputs = {"batch": "one", "latency": "another"}
+    record_made_by(inputs, **{"code": "old", "parameters": "same", "models/a.json": "one"})
+    monkeypatch.setattr(reference, "experiment_names", lambda: list(inputs))
     stamps = {name: {"code": "new", "parameters": "same", "models/a.json": digest} for name, digest in inputs.items()}
     monkeypatch.setattr(reference, "table_stamp", lambda name, run: stamps[name])
     assert reference.adopt("embedded-quick") == ["batch"]

@@ -13,7 +13,7 @@ from experiments import reference, report, results
 from experiments.__main__ import app
 from experiments.experiment import experiment_names
 from experiments.figures import draw, figure_names
-from tests.unit.experiments.kept import kept
+from tests.unit.experiments.kept import kept, make_checkout
 
 ROOT = Path(__file__).parents[3]
 COMMITTED = sorted((ROOT / "reports" / "results").glob("*/README.md"))
@@ -30,8 +30,7 @@ results:
 def drawn(tmp_path_factory):
     """Figures of the experiment."""
     root = tmp_path_factory.mktemp("drawn")
-    (root / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (root / "params.yaml").write_text(PARAMS)
+    make_checkout(root, PARAMS)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         draw("batch", "tpch-full", kept("batch"), root / "figures")
@@ -41,8 +40,7 @@ def drawn(tmp_path_factory):
 @pytest.fixture
 def run(drawn, tmp_path, monkeypatch):
     """Folder of a run of one experiment, in a checkout of its own."""
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (tmp_path / "params.yaml").write_text(PARAMS)
+    make_checkout(tmp_path, PARAMS)
     for name in ("decima/07-baselines.ipynb", "decima/07-decima.ipynb"):
         (tmp_path / "notebooks" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "notebooks" / name, tmp_path / "notebooks" / name)

@@ -18,6 +18,7 @@ from decima.plotting import style
 from experiments import site
 from experiments.__main__ import app
 from experiments.notebooks import notebook_path, notebook_slugs
+from tests.unit.experiments.kept import make_checkout
 
 ROOT = Path(__file__).parents[3]
 SHOWN = ("02-motivation", "07-decima", "18-appendix-h")
@@ -116,8 +117,7 @@ def test_every_page_is_in_the_table_of_contents():
 
 
 def test_a_run_without_executed_notebooks_is_refused(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (tmp_path / "params.yaml").write_text("runs: {tpch-quick: {}, tpch-full: {}}")
+    make_checkout(tmp_path, "runs: {tpch-quick: {}, tpch-full: {}}")
     (tmp_path / "notebooks" / "decima").mkdir(parents=True)
     (tmp_path / "notebooks" / "decima" / "07-decima.ipynb").write_text("{}")
     monkeypatch.chdir(tmp_path)
@@ -131,8 +131,7 @@ def test_a_run_without_executed_notebooks_is_refused(tmp_path, monkeypatch):
 
 
 def test_the_run_that_has_its_notebooks_is_shown_and_a_warning_is_an_error(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (tmp_path / "params.yaml").write_text("runs: {tpch-quick: {}, tpch-full: {}}")
+    make_checkout(tmp_path, "runs: {tpch-quick: {}, tpch-full: {}}")
     for folder in (tmp_path / "notebooks" / "decima", tmp_path / "docs"):
         folder.mkdir(parents=True)
     (tmp_path / "notebooks" / "decima" / "07-decima.ipynb").write_text("{}")
@@ -154,8 +153,7 @@ def test_the_run_that_has_its_notebooks_is_shown_and_a_warning_is_an_error(tmp_p
 
 
 def test_the_pages_of_every_tag_stand_beside_those_of_today(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (tmp_path / "params.yaml").write_text("runs: {}")
+    make_checkout(tmp_path)
     for folder in (tmp_path / "notebooks", tmp_path / "docs"):
         folder.mkdir()
     conf = "import os\nhtml_title = os.environ['DECIMA_SITE_VERSIONS']\nroot_doc = 'docs/index'\nversion = '0.1'\n"

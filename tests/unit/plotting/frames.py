@@ -4,9 +4,20 @@ import numpy as np
 import pandas
 
 
+def texts(labels):
+    """Texts of labels of ticks, of a legend, or of axes."""
+    return [label.get_text() for label in labels]
+
+
 def legend(axes):
     """Texts of a legend."""
-    return [text.get_text() for text in axes.get_legend().get_texts()]
+    return texts(axes.get_legend().get_texts())
+
+
+def line(axes, label):
+    """The line that a legend calls so."""
+    (found,) = [each for each in axes.lines if each.get_label() == label]
+    return found
 
 
 def stages(jobs=("q9-100g", "q2-2g")):

@@ -1,10 +1,12 @@
+"""Charts of bars, boxes and distances from the best."""
+
 import matplotlib.colors
 import numpy as np
 import pytest
-from matplotlib.container import BarContainer
+from matplotlib.container import BarContainer, ErrorbarContainer
 
 from decima.core.appearance import appearances
-from decima.plotting import bars
+from decima.plotting import bars, optimality
 from tests.unit.plotting import frames
 
 
@@ -25,11 +27,12 @@ def test_a_scheduler_may_be_missing_in_a_group():
     assert len(axes.patches) == 8
 
 
-def test_bars_keep_the_colour_of_the_scheduler():
-    axes = bars.scheduler_bars(frames.scores(group="all"), group="group")
+def test_bars_keep_the_colour_of_the_scheduler_and_a_number_stays_beside_its_unit():
+    axes = bars.scheduler_bars(frames.scores(group="one job every 25 s"), group="group")
     assert [matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in axes.patches] == [
         appearances()[name].color for name in ("fifo", "fair", "capped_srw")
     ]
+    assert frames.texts(axes.get_xticklabels()) == ["one job every\n25 s"]
 
 
 def test_changes_are_paired_by_seed():
@@ -41,9 +44,8 @@ def test_changes_are_paired_by_seed():
 
 
 def test_change_points_have_a_row_per_change_and_a_marker_per_scheduler():
-    changes = bars.changes_against(frames.effects(), "setting", "all effects")
-    axes = bars.change_points(changes, "setting")
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["no first-wave slowdown", "none of the three"]
+    axes = bars.change_points(bars.changes_against(frames.effects(), "setting", "all effects"), "setting")
+    assert frames.texts(axes.get_yticklabels()) == ["no first-wave slowdown", "none of the three"]
     assert frames.legend(axes) == ["FIFO", "fair", "capped SRW"]
     assert axes.get_xlabel() == "change of average JCT (%)"
     assert axes.get_ylim() == (1.5, -0.5)
@@ -53,7 +55,7 @@ def test_switches_are_shown_by_what_they_do():
     table = frames.switches()
     table = table[(table["base"] == "released") & (table["arrivals"] == "batch")]
     axes = bars.change_points(bars.changes_against(table, "switch", "none"), "switch")
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["idle executors offered again"]
+    assert frames.texts(axes.get_yticklabels()) == ["idle executors offered again"]
 
 
 def test_wave_ratios_compare_inside_a_stage_and_level():
@@ -81,7 +83,7 @@ def test_level_ratios_start_from_the_lowest_level_of_a_stage():
 def test_boxes_are_labelled():
     waves, levels = bars.wave_boxes(frames.waves()), bars.level_boxes(frames.waves())
     assert [label.get_text().split("\n")[0] for label in waves.get_xticklabels()] == ["fresh", "first"]
-    assert [label.get_text() for label in levels.get_xticklabels()] == ["20"]
+    assert frames.texts(levels.get_xticklabels()) == ["20"]
     assert levels.get_xlabel() == "profiled level (executors)"
 
 
@@ -93,9 +95,52 @@ def test_a_bar_that_dwarfs_the_others_is_cut_off_and_says_its_mean():
     shown = heights[-4]
     assert axes.get_ylim() == (0.0, pytest.approx(1.25 * shown))
     assert heights[-3:] == [pytest.approx(1.25 * shown)] * 3
-    assert [text.get_text() for text in axes.texts] == ["10,200", "9,180", "5,100"]
+    assert frames.texts(axes.texts) == ["10,200", "9,180", "5,100"]
 
 
-def test_a_number_and_its_unit_stay_in_one_line():
-    table = frames.scores(group="one job every 25 s")
-    assert bars.scheduler_bars(table, group="group").get_xticklabels()[0].get_text() == "one job every\n25 s"
+def test_example_schedules_show_both_makespans_over_one_axis():
+    figure = optimality.example_schedules(frames.example_tasks(), {0: "blue", 1: "green", 2: "join"})
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["critical path: makespan 10.00 s", "optimal: makespan 5.00 s"]
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+    assert frames.texts(figure.legends[0].get_texts()) == ["blue", "green", "join", "idle"]
+
+
+def test_relative_to_divides_inside_an_instance():
+    table = optimality.relative_to(frames.optimality(), "batch", "exhaustive")
+    assert table.loc[table["policy"] == "sjf_cp", "ratio"].to_list() == pytest.approx([1.25] * 3)
+    assert table.loc[table["policy"] == "exhaustive", "ratio"].to_list() == pytest.approx([1.0] * 3)
+
+
+def test_policy_bars_are_sorted_with_a_dot_per_batch():
+    axes = optimality.policy_bars(frames.optimality())
+    assert frames.texts(axes.get_yticklabels()) == ["fair\n37.5 s", "SJF-CP\n31.2 s", "exhaustive search\n25.0 s"]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([37.5, 31.25, 25.0])
+    dots = [each for each in axes.collections if len(each.get_offsets()) == 3]
+    assert len(dots) == 3
+    assert axes.get_xlabel() == "average JCT (s)"
+
+
+def test_ratio_bars_name_their_reference():
+    axes = optimality.ratio_bars(frames.optimality(), reference="exhaustive")
+    assert axes.get_xlabel() == "average JCT / exhaustive search"
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([1.5, 1.25, 1.0])
+
+
+@pytest.mark.parametrize(("batches", "error_bars", "longest"), [(1, 0, 30.0), (2, 0, 33.75), (3, 3, 37.5)])
+def test_error_bars_need_three_batches(batches, error_bars, longest):
+    table = frames.optimality()
+    axes = optimality.policy_bars(table[table["batch"] < batches])
+    assert sum(isinstance(each, ErrorbarContainer) for each in axes.containers) == error_bars
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([longest, longest / 1.2, longest / 1.5])
+
+
+def test_distance_from_floor_spans_from_bound_to_search():
+    axes = optimality.distance_from_floor(frames.bounds())
+    (floor,) = axes.collections
+    spans = [(segment[0, 0], segment[1, 0]) for segment in floor.get_segments()]
+    assert np.array(spans) == pytest.approx(np.array([(16.8, 28.0), (17.4, 29.0), (18.0, 30.0)]))
+    assert frames.legend(axes) == ["fair", "capped SRW", "per-instance search", "lower bound"]
+    assert frames.texts(axes.get_yticklabels()) == ["2", "1", "0"]
+    assert axes.get_xlabel() == "average JCT (s)"
+    assert axes.lines[0].get_color() == appearances()["fair"].color

@@ -8,6 +8,7 @@ from decima.plotting import capacity, style
 from decima.systems.spark.capacity import PARTS, run_recording, time_parts
 from decima.systems.spark.schedulers import make_scheduler
 from tests.toy_jobs import one_stage
+from tests.unit.plotting.frames import texts
 from tests.unit.systems.spark.test_capacity import WIDE, recording
 
 
@@ -50,7 +51,7 @@ def test_several_loads_are_in_the_labels():
 def test_cost_or_hours(cost, label):
     axes = capacity.cost_curve(points(cost=cost), measure="run_s")
     assert axes.get_xlabel() == label
-    assert [text.get_text() for text in axes.texts] == ["1", "2", "4"] * 2
+    assert texts(axes.texts) == ["1", "2", "4"] * 2
 
 
 def test_a_label_replaces_the_name_of_the_scheduler():
@@ -67,22 +68,26 @@ def test_predictions_beside_what_was_recorded():
     rows = [(1, 1, 16.2), (1, 2, 17.0), (2, 1, 11.0), (2, 2, 15.0)]
     errors = pandas.DataFrame(rows, columns=["source", "slots", "query_percent"])
     axes = capacity.error_matrix(errors)
-    assert [text.get_text() for text in axes.texts] == ["16 %", "17 %", "11 %", "15 %"]
+    assert texts(axes.texts) == ["16 %", "17 %", "11 %", "15 %"]
 
 
-def test_bars_of_parts_add_up_to_a_hundred():
-    result = run_recording(WIDE, make_scheduler("fifo"), 8)
-    axes = capacity.part_bars({"8 executors": time_parts(WIDE, result)})
+@pytest.fixture(scope="module")
+def wide():
+    """A run of a recording on 8 executors."""
+    return run_recording(WIDE, make_scheduler("fifo"), 8)
+
+
+def test_bars_of_parts_add_up_to_a_hundred(wide):
+    axes = capacity.part_bars({"8 executors": time_parts(WIDE, wide)})
     assert list(capacity.PARTS) == list(PARTS)
     assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(100.0)
     assert axes.patches[0].get_width() == pytest.approx(25.0)  # 2 of 8 s are work
 
 
-def test_page_needs_nothing_else():
-    result = run_recording(WIDE, make_scheduler("fifo"), 8)
+def test_page_needs_nothing_else(wide):
     figure = capacity.time_curve(points(), measure="run_s").figure
     parts = ["a < b", pandas.DataFrame({"name": ["<b>"], "time": [1.23456]}), figure]
-    sections = [("Time", parts), ("Schedules", [capacity.schedule(result, "8 executors")])]
+    sections = [("Time", parts), ("Schedules", [capacity.schedule(wide, "8 executors")])]
     text = capacity.page("Capacity & cost", sections)
     assert "<title>Capacity &amp; cost</title>" in text
     assert "<p>a &lt; b</p>" in text
@@ -103,9 +108,8 @@ def test_times_of_jobs_count_from_their_arrival():
     assert figure.axes[0].get_title("left") == "1 executor: average JCT 2.0 s"
 
 
-def test_queries_of_one_application_have_colours_of_their_own():
-    result = run_recording(WIDE, make_scheduler("fifo"), 8)
-    figure = capacity.schedule(result, "8 executors")
+def test_queries_of_one_application_have_colours_of_their_own(wide):
+    figure = capacity.schedule(wide, "8 executors")
     assert isinstance(figure, style.Figure)
     (tasks,) = [each for each in figure.axes[0].collections if each.get_gid() == "tasks"]
     assert len(np.unique(tasks.get_facecolors(), axis=0)) == 2  # stages a and b, which stand for queries here

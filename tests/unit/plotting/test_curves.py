@@ -1,21 +1,19 @@
+"""Charts of lines; those that would hide each other, or press the others together, are named instead of drawn."""
+
 import matplotlib.colors
 import numpy as np
 import pandas
 import pytest
 
 from decima.core.appearance import appearances
-from decima.plotting import curves, streams
+from decima.plotting import cloud, curves, packing, streams, style, unequal
 from tests.unit.plotting import frames
-
-
-def line(axes, label):
-    (found,) = [each for each in axes.lines if each.get_label() == label]
-    return found
+from tests.unit.plotting.frames import legend, line
 
 
 def test_parallelism_shows_the_mean_of_each_job_and_a_band():
     axes = curves.parallelism(frames.runtimes())
-    assert frames.legend(axes) == ["Q9, 100 GB", "Q2, 2 GB"]
+    assert legend(axes) == ["Q9, 100 GB", "Q2, 2 GB"]
     assert line(axes, "Q9, 100 GB").get_ydata() == pytest.approx([101.1, 12.0, 8.0])
     assert len(axes.collections) == 2
     assert axes.get_ylabel() == "job runtime (s)"
@@ -29,7 +27,7 @@ def test_sweet_spot_is_the_fewest_executors_near_the_best():
 
 def test_cdf_orders_the_legend_by_mean_and_rises_to_one():
     axes = curves.cdf(frames.scores())
-    assert frames.legend(axes) == ["capped SRW: 35.3 s", "fair: 52.0 s", "FIFO: 102.0 s"]
+    assert legend(axes) == ["capped SRW: 35.3 s", "fair: 52.0 s", "FIFO: 102.0 s"]
     assert all(each.get_ydata()[-1] == 1.0 for each in axes.lines)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("average JCT (s)", "CDF")
 
@@ -66,19 +64,15 @@ def test_a_long_series_is_averaged_over_intervals():
 
 def test_alpha_curve_marks_the_best_variant_and_alpha():
     axes = curves.alpha_curve(frames.sweep())
-    assert len(frames.legend(axes)) == 5
-    assert "sticky shares, runnable stages first" in frames.legend(axes)
-    assert frames.legend(axes)[-1] == "best: α = −1.0, 51.5 s"
-    star = line(axes, frames.legend(axes)[-1])
+    assert len(legend(axes)) == 5
+    assert "sticky shares, runnable stages first" in legend(axes)
+    assert legend(axes)[-1] == "best: α = −1.0, 51.5 s"
+    star = line(axes, legend(axes)[-1])
     assert (star.get_xdata()[0], star.get_ydata()[0]) == (-1.0, 51.5)
-    assert len(axes.collections) == 1
     widths = {each.get_label(): each.get_linewidth() for each in axes.lines}
     assert max(widths, key=widths.get) == "sticky shares, runnable stages first"
-
-
-def test_band_of_the_alpha_curve_is_one_standard_error():
-    axes = curves.alpha_curve(frames.sweep())
-    heights = axes.collections[0].get_paths()[0].vertices[:, 1]
+    (band,) = axes.collections  # one standard error
+    heights = band.get_paths()[0].vertices[:, 1]
     sem = np.std(range(4), ddof=1) / 2.0
     assert heights.min() == pytest.approx(51.5 - sem)
 
@@ -89,7 +83,7 @@ def test_best_alpha_counts_workloads():
     (place,) = np.flatnonzero(heights)
     assert heights[place] == 4
     assert axes.patches[place].get_x() <= -1.0 <= axes.patches[place].get_x() + axes.patches[place].get_width()
-    assert frames.legend(axes) == ["median −1.0"]
+    assert legend(axes) == ["median −1.0"]
 
 
 def test_variants_are_named_by_what_they_do():
@@ -100,10 +94,113 @@ def test_variants_are_named_by_what_they_do():
 def test_expressiveness_has_a_band_per_scheme_and_the_line_of_a_guess():
     table = frames.accuracy()
     axes = curves.expressiveness(table, 0.3)
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    first = lines["two levels, f and g (Decima)"]
+    first = line(axes, "two levels, f and g (Decima)")
     expected = table[table["scheme"] == "two_level"].groupby("iteration")["accuracy"].mean()
     assert first.get_xdata().tolist() == expected.index.tolist()
     assert first.get_ydata() == pytest.approx(expected.to_numpy())
     assert len(axes.collections) == 3
-    assert [0.3, 0.3] in [list(line.get_ydata()) for line in axes.get_lines()]
+    assert [0.3, 0.3] in [list(each.get_ydata()) for each in axes.get_lines()]
+
+
+def test_jct_over_time_is_the_mean_of_the_jobs_that_arrive_in_a_window():
+    jobs = pandas.DataFrame(
+        {"scheduler": "fair", "arrival_s": [0.0, 10.0, 100.0, 190.0, 200.0], "jct_s": [1.0, 3.0, 10.0, 20.0, 40.0]}
+    )
+    axes = streams.jct_over_time(jobs, windows=4)
+    times, means = line(axes, "fair").get_data()
+    assert times == pytest.approx(np.array([25.0, 75.0, 125.0, 175.0]) / 60.0)
+    assert means == pytest.approx([2.0, np.nan, 10.0, 30.0], nan_ok=True)
+    assert axes.get_xlabel() == "time of arrival (min)"
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_against_work_draws_points_and_medians(log):
+    axes = streams.against_work(frames.stream_jobs(), value="jct_s", label="JCT (s)", log=log)
+    assert [len(points.get_offsets()) for points in axes.collections] == [30, 30]
+    assert [len(each.get_xdata()) for each in axes.lines] == [10, 10]
+    assert axes.get_xlabel() == "work of the job (executor s)"
+    assert axes.get_yscale() == ("log" if log else "linear")
+    assert line(axes, "fair").get_ydata()[0] == 4.0  # jobs 0 to 2 of 30
+
+
+def test_executed_work_pairs_the_schedulers_by_job():
+    axes = streams.executed_against(frames.executed(), across="weighted_fair", up="decima")
+    offsets = np.asarray(axes.collections[0].get_offsets())
+    assert offsets[:, 1] == pytest.approx(1.1 * offsets[:, 0])
+    assert axes.get_ylabel() == "Decima (executor s)"
+    (diagonal,) = axes.lines
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
+
+
+def test_log_axes_write_numbers_out():
+    axes = style.new_figure().subplots()
+    axes.set(xscale="log", xlim=(2, 3000))
+    style.plain_numbers(axes.xaxis)
+    axes.figure.canvas.draw()
+    assert {"10", "100", "1000"} <= set(frames.texts(axes.get_xticklabels()))
+    assert set(frames.texts(axes.get_xticklabels(minor=True))) == {""}
+
+
+def makespans():
+    by_name = {"lachesis": 1.0, "heft": 1.01, "tdca": 1.5}
+    rows = [
+        (ccr, jobs, name, level * jobs) for ccr in ("1", "5") for jobs in (10, 20) for name, level in by_name.items()
+    ]
+    return pandas.DataFrame(rows, columns=["ccr", "jobs", "scheduler", "above_bound"])
+
+
+@pytest.mark.parametrize(("near", "drawn"), [(0.02, 2), (0.005, 3)])
+def test_lines_near_lachesis_are_named_below_the_panel(near, drawn):
+    figure = style.new_figure()
+    unequal.lines_by_ccr(makespans(), "jobs", "above_bound", "makespan", figure, near=near)
+    first, second = figure.axes
+    assert len(first.lines) == len(second.lines) == drawn
+    assert ("HEFT" in first.get_xlabel()) == (near == 0.02)
+    assert (first.get_ylabel(), second.get_ylabel()) == ("makespan", "")
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == drawn
+
+
+def test_schedulers_far_above_the_others_are_named_below_the_axes():
+    means = {"fair": (40.0, 80.0), "graphene": (30.0, 60.0), "tetris": (100.0, 900.0)}
+    rows = [(load, name, values[place]) for place, load in enumerate((0.5, 0.8)) for name, values in means.items()]
+    axes = packing.score_over_load(pandas.DataFrame(rows, columns=["load", "scheduler", "avg_jct_s"]))
+    assert len(axes.lines) == 2
+    assert axes.get_xlabel() == "nominal load (%)\nfar above:\nTetris: 100 to 900 s"
+    assert frames.texts(axes.get_xticklabels()) == ["50", "80"]
+
+
+def test_bands_of_training_join_runs_of_different_lengths():
+    rows = [
+        ("paper_dqn", 0.0, seed, iteration, 10.0 * seed + iteration, float(iteration))
+        for seed, length in ((0, 3), (1, 2))
+        for iteration in range(1, length + 1)
+    ]
+    curves = pandas.DataFrame(rows, columns=["learner", "beta", "seed", "iteration", "reached", "steps"])
+    axes = cloud.training_band(curves, "reached")
+    assert list(axes.lines[0].get_xdata()) == [1, 2, 3]
+    assert axes.lines[0].get_ydata() == pytest.approx([6.0, 7.0, 3.0])
+    band = axes.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (1.0, 12.0)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration", cloud.TRAINED["reached"])
+    assert legend(axes) == ["DQN (paper)"]
+
+
+def test_a_line_per_weight_of_cost_is_the_mean_of_its_seeds():
+    rows = [(beta, seed, iteration, beta + seed) for beta in (0.0, 1.0) for seed in (0, 2) for iteration in (1, 2)]
+    axes = cloud.training_by_beta(pandas.DataFrame(rows, columns=["beta", "seed", "iteration", "complete"]), "complete")
+    assert [list(line.get_ydata()) for line in axes.lines] == [[1.0, 1.0], [2.0, 2.0]]
+    assert legend(axes) == ["β = 0", "β = 1"]
+    assert axes.get_ylabel() == cloud.TRAINED["complete"]
+
+
+def test_a_line_joins_the_weights_of_cost_that_no_other_beats():
+    rows = [
+        ("aep", beta, cost, time) for beta, (cost, time) in enumerate([(5.0, 1.0), (3.0, 2.0), (4.0, 3.0), (1.0, 4.0)])
+    ]
+    axes = cloud.cost_and_time(pandas.DataFrame(rows, columns=["scheduler", "beta", "cost", "duration_s"]))
+    front, beaten = axes.lines
+    assert list(zip(front.get_xdata(), front.get_ydata(), strict=True)) == [(1.0, 5.0), (2.0, 3.0), (4.0, 1.0)]
+    assert (list(beaten.get_xdata()), list(beaten.get_ydata())) == ([3.0], [4.0])
+    assert (beaten.get_fillstyle(), beaten.get_linestyle()) == ("none", "None")
+    assert len(legend(axes)) == 1

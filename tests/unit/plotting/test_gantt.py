@@ -22,16 +22,11 @@ def fair():
     return frames.tasks(("fair",))
 
 
-def test_tasks_that_follow_each_other_merge_into_one_block():
-    axes = gantt(fair())
-    assert len(artist(axes, "tasks").get_paths()) == 3
-    assert len(artist(gantt(fair(), each_task=True), "tasks").get_paths()) == 4
-
-
-def test_blocks_cover_what_the_tasks_cover():
+def test_tasks_that_follow_each_other_merge_into_one_block_which_covers_what_they_cover():
     boxes = [path.get_extents() for path in artist(gantt(fair()), "tasks").get_paths()]
     spans = sorted((box.y0 + 0.5, box.x0, box.x1) for box in boxes)
     assert spans == [(0.0, 0.0, 3.0), (1.0, 0.5, 2.0), (1.0, 3.0, 4.0)]
+    assert len(artist(gantt(fair(), each_task=True), "tasks").get_paths()) == 4
 
 
 def test_idle_time_in_slots_is_hatched():
@@ -49,18 +44,14 @@ def test_the_chart_of_a_run_hatches_its_slots():
     assert len(artist(gantt_of(result), "slots").get_paths()) == len(result.log.delays()) > 0
 
 
-def test_idle_is_purple_from_start_to_end_and_completions_are_red_lines():
-    axes = gantt(fair(), executors=3)
+def test_idle_is_purple_completions_are_red_lines_and_labels_hold_units():
+    axes = gantt(fair(), executors=3, title="fair")
     idle = artist(axes, "idle")
     assert matplotlib.colors.same_color(idle.get_facecolor(), style.IDLE)
     assert (idle.get_x(), idle.get_width(), idle.get_y(), idle.get_height()) == (0.0, 4.0, -0.5, 3)
     lines = artist(axes, "completions")
     assert sorted(segment[0, 0] for segment in lines.get_segments()) == [3.0, 4.0]
     assert matplotlib.colors.same_color(lines.get_color(), style.COMPLETION)
-
-
-def test_title_holds_the_average_jct_and_labels_hold_units():
-    axes = gantt(fair(), title="fair")
     assert axes.get_title(loc="left") == "fair: average JCT 3.5 s"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (s)", "executor")
 
@@ -70,20 +61,15 @@ def test_jct_counts_from_arrival():
     assert gantt(fair(), arrival_s=arrival_s).get_title(loc="left") == "average JCT 2.0 s"
 
 
-def test_a_job_has_one_colour_in_all_panels():
-    figure = gantt_panel(frames.tasks(("fair", "fifo")))
-    first, second = (artist(axes, "tasks").get_facecolor() for axes in figure.axes)
-    assert len(figure.axes) == 2
-    assert {tuple(color) for color in first} == {tuple(color) for color in second}
-
-
-def test_panels_share_the_time_axis_and_list_the_jobs():
+def test_panels_share_the_time_axis_and_the_colours_of_the_jobs_which_they_list():
     figure = gantt_panel(frames.tasks(("fair", "fifo")), executors=4)
+    first, second = (artist(axes, "tasks").get_facecolor() for axes in figure.axes)
+    assert {tuple(color) for color in first} == {tuple(color) for color in second}
     assert figure.axes[0].get_title(loc="left").startswith("(a) FIFO: ")
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() == (0.0, 4.0)
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "time (s)"]
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Q9, 100 GB", "Q2, 2 GB", "idle"]
+    assert frames.texts(legend.get_texts()) == ["Q9, 100 GB", "Q2, 2 GB", "idle"]
 
 
 @pytest.mark.parametrize("number", [1, 12, 13, 60])

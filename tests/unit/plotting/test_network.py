@@ -8,26 +8,18 @@ from decima.plotting.gantt import job_colors
 from tests.unit.plotting import frames
 
 
-def figure():
+def test_stages_have_the_colour_of_their_step_above_strips_of_features_and_embeddings():
     tables = frames.policy()
-    return network.embeddings(*(tables[f"policy_{part}"] for part in ("stages", "edges", "nodes", "summaries")))
-
-
-def test_stages_have_the_colour_of_their_step_and_finished_ones_none():
-    first, second = figure().axes[:2]
+    figure = network.embeddings(*(tables[f"policy_{part}"] for part in ("stages", "edges", "nodes", "summaries")))
+    first, second = figure.axes[:2]
     assert [axes.get_title() for axes in (first, second)] == ["job 0: Q9, 100 GB", "job 1: Q2, 2 GB"]
     (stages,) = [child for child in second.collections if child.get_gid() == "stages"]
     drawn = [matplotlib.colors.to_hex(color) for color in stages.get_facecolor()]
     steps = network.step_colors(3)
     assert drawn == ["#ffffff", steps[2], steps[1], steps[0]]
-    assert [text.get_text() for text in second.texts] == ["0", "1", "2", "3"]
-
-
-def test_strips_hold_features_and_embeddings_of_stages_then_the_job():
+    assert frames.texts(second.texts) == ["0", "1", "2", "3"]
     strips = {
-        tuple(label.get_text() for label in axes.get_xticklabels()): axes.images[0].get_array()
-        for axes in figure().axes
-        if axes.images
+        tuple(frames.texts(axes.get_xticklabels())): axes.images[0].get_array() for axes in figure.axes if axes.images
     }
     assert set(strips) == {("0", "1", "2", "3", "y"), ("1", "2", "3", "y"), ("z",)}
     table = strips["0", "1", "2", "3", "y"]
@@ -43,8 +35,8 @@ def test_probabilities_of_stages_carry_the_score_and_mark_the_choice():
     (bars,) = [each for each in axes.containers if isinstance(each, BarContainer)]
     assert [bar.get_height() for bar in bars] == pytest.approx([0.2, 0.3, 0.5])
     assert [bar.get_linewidth() > 1.0 for bar in bars] == [False, False, True]
-    assert [text.get_text() for text in axes.texts] == ["−0.50", "0.10", "0.40"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.0", "0.1", "1.1"]
+    assert frames.texts(axes.texts) == ["−0.50", "0.10", "0.40"]
+    assert frames.texts(axes.get_xticklabels()) == ["0.0", "0.1", "1.1"]
     assert [matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in bars][1:] == job_colors(2)
 
 

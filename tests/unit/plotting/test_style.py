@@ -62,12 +62,8 @@ def test_an_unknown_scheduler_gets_a_look_that_depends_on_its_name_alone():
 
 
 def test_display_order_is_that_of_the_table_with_unknown_names_last():
-    assert style.display_order(["mine", "capped_srw", "fifo", "fifo", "also_mine"]) == [
-        "fifo",
-        "capped_srw",
-        "mine",
-        "also_mine",
-    ]
+    names = ["mine", "capped_srw", "fifo", "fifo", "also_mine"]
+    assert style.display_order(names) == ["fifo", "capped_srw", "mine", "also_mine"]
 
 
 def test_context_leaves_the_callers_settings_alone():
@@ -83,13 +79,10 @@ def figure():
     return style.entitle(made, "A title", "5 seeds.", "embedded synthetic")
 
 
-def test_title_names_the_workload_and_caption_is_kept():
+def test_title_names_the_workload_and_long_titles_and_captions_are_broken_not_cut():
     made = figure()
     assert made.get_suptitle() == "A title (embedded synthetic)"
     assert made.caption == made.get_supxlabel() == "5 seeds."
-
-
-def test_long_titles_and_captions_are_broken_not_cut():
     made = style.entitle(
         style.new_figure(), "A rather long title of a narrow figure", "word " * 60, "embedded synthetic"
     )
@@ -107,9 +100,6 @@ def test_files_are_the_same_byte_for_byte_and_carry_no_date(tmp_path):
     assert b"Software" not in first[0].read_bytes()
     assert b"CreationDate" not in first[1].read_bytes()
     assert b"dc:date" not in first[2].read_bytes()
-
-
-def test_a_stem_with_a_dot_is_kept(tmp_path):
     names = [path.name for path in style.save(figure(), tmp_path / "alpha-0.5")]
     assert names == ["alpha-0.5.png", "alpha-0.5.pdf", "alpha-0.5.svg"]
 
@@ -127,9 +117,7 @@ def test_a_notebook_shows_a_figure_as_png():
     content, words = DisplayFormatter().format(figure())
     assert content["image/png"].startswith(b"\x89PNG")
     assert words["image/png"] == {"alt": "A title (embedded synthetic). 5 seeds."}
-
-
-def test_a_figure_without_a_title_is_described_by_its_axes():
+    # Without a title it is described by its axes.
     made = style.new_figure()
     axes = made.subplots()
     axes.set(title="Curve", xlabel="time (s)", ylabel="jobs")

@@ -19,50 +19,56 @@ from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS
 from decima.core.errors import ConfigError
 from decima.core.grammar import MOST as MOST
 
-Seed = Annotated[
-    int, typer.Option(metavar="N", help="Seed of all random numbers; the same seed gives the same result.")
-]
+
+def option(value: str, text: str, *names: str, **more: Any) -> Any:
+    """Option with a value.
+
+    Args:
+        value: What the help calls the value.
+        text: What the help says.
+        *names: Names that differ from that of the parameter.
+        **more: Further arguments of ``typer.Option``.
+    """
+    return typer.Option(*names, metavar=value, help=text, **more)
+
+
+def set_option(text: str) -> Any:
+    """Option `--set` with its text of help."""
+    return option("GROUP.KEY=VALUE", text, "--set")
+
+
+Seed = Annotated[int, option("N", "Seed of all random numbers; the same seed gives the same result.")]
 SchedulerText = Annotated[
     str,
-    typer.Option(
-        metavar="SCHEDULER",
-        help="A name, with a preset or parameters (weighted_fair:paper; weighted_fair:alpha=-1; decima:tpch-stream; "
+    option(
+        "SCHEDULER",
+        "A name, with a preset or parameters (weighted_fair:paper; weighted_fair:alpha=-1; decima:tpch-stream; "
         "heft:decision=idle; ilp_beta:beta=0.5), see 'decima schedulers'; or a .json that 'decima tune' wrote.",
     ),
 ]
 METRICS = "Objective to report: avg_jct, makespan, p95_jct, slowdown, cost, above_bound and others."
-Metric = Annotated[str, typer.Option(metavar="NAME", help=METRICS)]
+Metric = Annotated[str, option("NAME", METRICS)]
 Workers = Annotated[
     int | None,
-    typer.Option(
-        "--workers",
-        "--threads",
-        metavar="N",
-        min=1,
-        help="Number of workers; no result depends on it.",
-        show_default="all",
-    ),
+    option("N", "Number of workers; no result depends on it.", "--workers", "--threads", min=1, show_default="all"),
 ]
 Backend = Annotated[
     str | None,
-    typer.Option(
-        metavar="threads|processes|ray",
-        help="Type of workers; no result depends on it.",
+    option(
+        "threads|processes|ray",
+        "Type of workers; no result depends on it.",
         show_default="ray if RAY_ADDRESS is set, else threads",
     ),
 ]
 Threads = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Number of worker threads; no result depends on it.", show_default="all"),
+    int | None, option("N", "Number of worker threads; no result depends on it.", min=1, show_default="all")
 ]
 
 
-TableOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table (.csv or .parquet).")]
-ResultOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")]
-Gantt = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Draw the schedule (.png, .pdf, .svg; .html to explore).")
-]
-_System = Annotated[str, typer.Option("--system", metavar="|".join(SYSTEMS), help="System to schedule.")]
+TableOut = Annotated[Path | None, option("FILE", "Write the table (.csv or .parquet).")]
+ResultOut = Annotated[Path | None, option("FILE", "Write the result (.json).")]
+Gantt = Annotated[Path | None, option("FILE", "Draw the schedule (.png, .pdf, .svg; .html to explore).")]
+_System = Annotated[str, option("|".join(SYSTEMS), "System to schedule.", "--system")]
 
 
 class SystemOptions:
@@ -74,20 +80,26 @@ def module_of(system: str) -> ModuleType:
     return import_module(f"decima.commands.systems.{system}")
 
 
+def registry_of(system: str) -> ModuleType:
+    """Module with the schedulers of a system (``SCHEDULERS``) and their grammar."""
+    return import_module(f"decima.systems.{system}.schedulers.registry")
+
+
 def maker(command: Callable[..., None], system: str, verb: str) -> Callable[[], Callable[..., None]]:
     """Function that gives a command the options of a system when it is needed.
 
     Args:
         command: Function of the system's name and of options; a keyword-only parameter annotated with
             :class:`SystemOptions` gets those of the system.
-        system: Name of the system. Its module has a dataclass per verb, ``OPTIONS[verb]``, whose class attribute
-            ``defaults`` holds defaults of the other parameters.
+        system: Name of the system. Its module has a dataclass per verb, ``OPTIONS[verb]``, and may have ``DEFAULTS``
+            of the other parameters.
         verb: Name of the verb.
     """
 
     def make() -> Callable[..., None]:
-        record = module_of(system).OPTIONS[verb]
-        return grouped(command, system=system, record=record, defaults=record.defaults)
+        module: Any = module_of(system)
+        defaults = getattr(module, "DEFAULTS", {})
+        return grouped(command, system=system, record=module.OPTIONS[verb], defaults=defaults)
 
     return make
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -70,8 +71,13 @@ def output_path(path: Path) -> Iterator[Path]:
 def write_json(path: Path, document: dict[str, Any]) -> None:
     """Write a JSON file with a line per key; NaN and infinity become null."""
     lines = [f"{json.dumps(key)}: {_value(value)}" for key, value in document.items()]
+    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file."""
     with output_path(path) as temporary:
-        temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_table(path: Path, table) -> None:
@@ -120,6 +126,36 @@ def draw_schedules(path: Path, system: ModuleType, results: Sequence[Any]) -> No
         content = style.image(system.figure(results), path.suffix[1:])
     with output_path(path) as temporary:
         temporary.write_bytes(content)
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Files about one run that were asked for: result, table of tasks, chart.
+
+    Attributes:
+        system: Module of the options of the system.
+    """
+
+    system: ModuleType
+    out: Path | None
+    gantt: Path | None
+    log: Path | None = None
+
+    def check(self, inputs: tuple[Path | None, ...]) -> None:
+        """Refuse files that cannot be written; see :func:`check_output`."""
+        check_output(self.out, ".json", inputs=inputs)
+        check_output(self.log, *TABLES, inputs=inputs)
+        check_chart(self.gantt, self.system, inputs)
+
+    def write(self, result: Any, parameters: Mapping[str, Any], seed: int, **more: Any) -> str:
+        """Write them, the result with ``more`` keys; returns what the last line says."""
+        if self.log is not None:
+            write_table(self.log, self.system.task_table(result))
+        if self.gantt is not None:
+            draw_schedules(self.gantt, self.system, [result])
+        if self.out is not None:
+            write_json(self.out, result_document(self.system, result, parameters, seed) | more)
+        return wrote(self.out, self.log, self.gantt)
 
 
 def result_document(system: ModuleType, result: Any, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:

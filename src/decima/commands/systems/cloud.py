@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST, changed_texts, read_fields
 
 if TYPE_CHECKING:
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from decima.systems.cloud.settings import PlacementSettings
     from decima.systems.cloud.sources import JobsSpec
 
+DEFAULTS = {"scheduler": "ilp_exact", "schedulers": None}
 VMS = "table4, released, families, compute, or a .csv file."
 Mode = Annotated[
-    str,
-    typer.Option(
-        metavar="paper|released", help="paper: the clock only goes forward; released: as in the published code."
-    ),
+    str, option("paper|released", "paper: the clock only goes forward; released: as in the published code.")
 ]
 
 
@@ -32,27 +30,23 @@ Mode = Annotated[
 class Options:
     """Options of jobs, VMs, billing and rules."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"scheduler": "ilp_exact"})
-
     jobs: Annotated[
         str,
-        typer.Option(
-            "--jobs",
-            metavar="JOBS",
-            help="A source with options (generated; generated:pattern=burst,n=200; normal; burst; "
+        option(
+            "JOBS",
+            "A source with options (generated; generated:pattern=burst,n=200; normal; burst; "
             "redrawn:trace=burst; dag:jobs=jobs.json), see 'decima workload sources --system cloud'; or a .csv file.",
+            "--jobs",
         ),
     ] = "generated"
-    vms: Annotated[str, typer.Option(metavar="VMS", help=VMS, show_default="by mode")] = ""
-    beta: Annotated[float, typer.Option(metavar="X", help="Weight of cost against mean duration, 0 to 1.")] = 1.0
+    vms: Annotated[str, option("VMS", VMS, show_default="by mode")] = ""
+    beta: Annotated[float, option("X", "Weight of cost against mean duration, 0 to 1.")] = 1.0
     mode: Mode = "paper"
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="GROUP.KEY=VALUE",
-            help="Change a rule or the billing (billing.granularity_s=3600; rules.lookahead=shares); may be "
-            "given several times.",
+        set_option(
+            "Change a rule or the billing (billing.granularity_s=3600; rules.lookahead=shares); may be "
+            "given several times."
         ),
     ] = None
 
@@ -86,23 +80,11 @@ def checked(result: PlacementResult) -> PlacementResult:
     return result.require_complete()
 
 
-@dataclass(frozen=True)
-class CompareOptions(Options):
-    """Options of a comparison."""
-
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"schedulers": None})
-
-
 def all_schedulers() -> list[str]:
     """Names that are compared by default."""
-    return schedulers().names()
+    from decima.systems.cloud import list_placements
 
-
-def schedulers() -> Any:
-    """Registry of the schedulers."""
-    from decima.systems.cloud.schedulers.registry import SCHEDULERS
-
-    return SCHEDULERS
+    return list_placements()
 
 
 def result_fields(result: PlacementResult) -> dict[str, Any]:
@@ -141,12 +123,9 @@ class OptimumOptions(Options):
     """Options of the search for the best placement."""
 
     nodes: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, max=100 * MOST, help="Placements to try in a busy period; 0: no exact search."
-        ),
+        int, option("N", "Placements to try in a busy period; 0: no exact search.", min=0, max=100 * MOST)
     ] = 8_000_000
-    budget: Annotated[int, typer.Option(metavar="N", min=0, max=MOST, help="Plans to try in the search.")] = 100_000
+    budget: Annotated[int, option("N", "Plans to try in the search.", min=0, max=MOST)] = 100_000
     waits: Annotated[bool, typer.Option("--waits", help="Search for voluntary waits before jobs, too.")] = False
 
 
@@ -154,31 +133,24 @@ class OptimumOptions(Options):
 class TrainOptions:
     """Options of what is trained for."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"jobs": "generated;generated:pattern=burst", "architecture": "shared"}
-    )
-
-    vms: Annotated[str, typer.Option(metavar="VMS", help="Lists of VMs, separated by ;.")] = "table4"
-    betas: Annotated[str, typer.Option(metavar="X", help="Weights of cost, 0 to 1, separated by ;.")] = "1"
+    vms: Annotated[str, option("VMS", "Lists of VMs, separated by ;.")] = "table4"
+    betas: Annotated[str, option("X", "Weights of cost, 0 to 1, separated by ;.")] = "1"
     mode: Mode = "paper"
     reward: Annotated[
-        str,
-        typer.Option(metavar="per_job|table3", help="Rewards: the share of each job in R_epi, or those of Table 3."),
+        str, option("per_job|table3", "Rewards: the share of each job in R_epi, or those of Table 3.")
     ] = "per_job"
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="GROUP.KEY=VALUE",
-            help="Change a field of rules, billing, recipe or architecture (recipe.lr_start=1e-3; "
-            "architecture.masked=true); may be repeated.",
+        set_option(
+            "Change a field of rules, billing, recipe or architecture (recipe.lr_start=1e-3; "
+            "architecture.masked=true); may be repeated."
         ),
     ] = None
 
 
 OPTIONS: Mapping[str, type] = {
     "simulate": Options,
-    "compare": CompareOptions,
+    "compare": Options,
     "optimum": OptimumOptions,
     "train": TrainOptions,
 }

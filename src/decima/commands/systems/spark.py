@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST, changed_texts, read_fields
 
 if TYPE_CHECKING:
@@ -21,22 +19,11 @@ if TYPE_CHECKING:
 
 Jobs = Annotated[
     str,
-    typer.Option(
-        "--jobs",
-        metavar="JOBS",
-        help="A source with options (tpch; embedded:n=5,sizes=2g+10g; synthetic:n=200,interarrival_s=25), see "
+    option(
+        "JOBS",
+        "A source with options (tpch; embedded:n=5,sizes=2g+10g; synthetic:n=200,interarrival_s=25), see "
         "'decima workload sources'; or a file (.json, .parquet).",
-    ),
-]
-Executors = Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")]
-ClusterExecutors = Annotated[
-    int | None,
-    typer.Option(metavar="N", max=MOST, help="Executors of the cluster.", show_default="50, or those of the classes"),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="GROUP.KEY=VALUE", help="Change a setting (settings.moving_delay_ms=0); may be repeated."
+        "--jobs",
     ),
 ]
 
@@ -45,27 +32,26 @@ Changes = Annotated[
 class ClusterOptions:
     """Options of the simulated cluster; the mode supplies all others."""
 
-    executors: ClusterExecutors = None
+    executors: Annotated[
+        int | None, option("N", "Executors of the cluster.", max=MOST, show_default="50, or those of the classes")
+    ] = None
     mode: Annotated[
-        str,
-        typer.Option(
-            metavar="paper|released|simplified",
-            help="Rules of the paper, of the published simulator, or of appendix H.",
-        ),
+        str, option("paper|released|simplified", "Rules of the paper, of the published simulator, or of appendix H.")
     ] = "paper"
     durations: Annotated[
-        str | None,
-        typer.Option(metavar="sampled|mean", help="Draw task durations or use their means.", show_default="by mode"),
+        str | None, option("sampled|mean", "Draw task durations or use their means.", show_default="by mode")
     ] = None
     classes: Annotated[
         str | None,
-        typer.Option(
-            metavar="MEMORY:N,...",
-            help="Classes of executors (0.25:50,0.5:50,1:100; with CPUs 0.5x2:50), instead of --executors.",
+        option(
+            "MEMORY:N,...",
+            "Classes of executors (0.25:50,0.5:50,1:100; with CPUs 0.5x2:50), instead of --executors.",
             show_default="one that fits all",
         ),
     ] = None
-    changes: Changes = None
+    changes: Annotated[
+        list[str] | None, set_option("Change a setting (settings.moving_delay_ms=0); may be repeated.")
+    ] = None
 
     def settings(self, time_limit_s: float | None = None) -> Settings:
         """Settings of the simulator.
@@ -94,8 +80,6 @@ class ClusterOptions:
 class Options(ClusterOptions):
     """Options of jobs and of the simulated cluster."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"scheduler": "fair"})
-
     jobs: Jobs = "tpch"
 
     def spec(self) -> JobSpec:
@@ -113,32 +97,11 @@ class Options(ClusterOptions):
 class SimulateOptions(Options):
     """Options of one run."""
 
-    time_limit_s: Annotated[
-        float | None, typer.Option(metavar="S", help="End the run at this time.", show_default="none")
-    ] = None
+    time_limit_s: Annotated[float | None, option("S", "End the run at this time.", show_default="none")] = None
 
     def settings(self) -> Settings:
         """Settings of the simulator."""
         return super().settings(self.time_limit_s)
-
-
-@dataclass(frozen=True)
-class CompareOptions(Options):
-    """Options of a comparison or a tuning."""
-
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-
-
-def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and values of a scheduler's text."""
-    from decima.systems.spark.schedulers import read_scheduler as read
-
-    return read(text)
-
-
-def checked(result: Result) -> Result:
-    """The run as it is."""
-    return result
 
 
 def result_fields(result: Result) -> dict[str, Any]:
@@ -187,8 +150,7 @@ class KnownOptions(Options):
     """Options of jobs and of a simulated cluster whose task durations are known beforehand."""
 
     durations: Annotated[
-        str,
-        typer.Option(metavar="sampled|mean", help="The search knows the durations; bounds of sampled ones are loose."),
+        str, option("sampled|mean", "The search knows the durations; bounds of sampled ones are loose.")
     ] = "mean"
 
 
@@ -197,7 +159,7 @@ class ExhaustiveOptions:
     """Options of a batch for exhaustive search."""
 
     jobs: Jobs = "tpch:n=10"
-    executors: Executors = 50
+    executors: Annotated[int, option("N", "Executors of the cluster.", max=MOST)] = 50
 
     def spec(self) -> JobSpec:
         """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""
@@ -208,24 +170,13 @@ class ExhaustiveOptions:
 class TrainOptions(ClusterOptions):
     """Options of the cluster to train for; `--set` changes the recipe and the network, too."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"jobs": "tpch", "architecture": "paper"})
-
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="GROUP.KEY=VALUE",
-            help="Change a field of the settings, the recipe or the architecture (settings.moving_delay_ms=0, "
-            "recipe.lr_start=2e-3, architecture.limit=none); may be repeated.",
+        set_option(
+            "Change a field of the settings, the recipe or the architecture (settings.moving_delay_ms=0, "
+            "recipe.lr_start=2e-3, architecture.limit=none); may be repeated."
         ),
     ] = None
-
-
-def schedulers() -> Any:
-    """Registry of the schedulers."""
-    from decima.systems.spark.schedulers.registry import SCHEDULERS
-
-    return SCHEDULERS
 
 
 def figure(results: Sequence[Result]) -> Any:
@@ -240,8 +191,8 @@ def figure(results: Sequence[Result]) -> Any:
 
 OPTIONS: Mapping[str, type] = {
     "simulate": SimulateOptions,
-    "compare": CompareOptions,
-    "tune": CompareOptions,
+    "compare": Options,
+    "tune": Options,
     "optimum": KnownOptions,
     "train": TrainOptions,
 }

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST
 
 if TYPE_CHECKING:
@@ -20,41 +18,34 @@ if TYPE_CHECKING:
     from decima.systems.unequal.workload import Instance
 
 EXPLORED = False  # no page of a schedule
+DEFAULTS = {"scheduler": "heft", "schedulers": None}
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of jobs and of a cluster of unequal executors."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"scheduler": "heft"})
-
     jobs: Annotated[
         str | None,
-        typer.Option(
-            "--jobs",
-            metavar="JOBS",
-            help="canonical; random:nodes=100,ccr=5; gauss:size=8; fft:points=16; jobs of stages (embedded:n=20); "
+        option(
+            "JOBS",
+            "canonical; random:nodes=100,ccr=5; gauss:size=8; fft:points=16; jobs of stages (embedded:n=20); "
             "or a file with jobs (.json).",
+            "--jobs",
             show_default="embedded:n=20 at the paper's sizes",
         ),
     ] = None
     executors: Annotated[
-        int | None, typer.Option(metavar="N", max=MOST, help="Number of executors.", show_default="50, or the file's")
+        int | None, option("N", "Number of executors.", max=MOST, show_default="50, or the file's")
     ] = None
-    speeds: Annotated[
-        str | None, typer.Option(metavar="V+V", help="Speed of each executor.", show_default="drawn from 2.1 to 3.6")
-    ] = None
-    rate: Annotated[
-        float | None, typer.Option(metavar="X", help="Data per second between two executors.", show_default="125")
-    ] = None
-    latency_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Latency of every transfer.", show_default="0")
-    ] = None
+    speeds: Annotated[str | None, option("V+V", "Speed of each executor.", show_default="drawn from 2.1 to 3.6")] = None
+    rate: Annotated[float | None, option("X", "Data per second between two executors.", show_default="125")] = None
+    latency_s: Annotated[float | None, option("S", "Latency of every transfer.", show_default="0")] = None
     edges: Annotated[
         str | None,
-        typer.Option(
-            metavar="ccr=X|measured|own",
-            help="Data between stages, for jobs of stages; own: as in the file (data_mb).",
+        option(
+            "ccr=X|measured|own",
+            "Data between stages, for jobs of stages; own: as in the file (data_mb).",
             show_default="own, or ccr=1",
         ),
     ] = None
@@ -85,11 +76,7 @@ class Options:
 class CompareOptions(Options):
     """Options of a comparison."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"schedulers": None})
-
-    search: Annotated[
-        int, typer.Option(metavar="N", min=0, max=MOST, help="Priorities to try on each instance; 0: none.")
-    ] = 0
+    search: Annotated[int, option("N", "Priorities to try on each instance; 0: none.", min=0, max=MOST)] = 0
 
     def searches(self) -> dict[str, Any]:
         """The search over priorities, if it was asked for."""
@@ -103,25 +90,6 @@ def all_schedulers() -> list[str]:
     from decima.systems.unequal import list_schedulers
 
     return list_schedulers(bare=True)
-
-
-def checked(result: UnequalResult) -> UnequalResult:
-    """The schedule as it is."""
-    return result
-
-
-def schedulers() -> Any:
-    """Registry of the schedulers."""
-    from decima.systems.unequal.schedulers.registry import SCHEDULERS
-
-    return SCHEDULERS
-
-
-def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and values of a scheduler's text."""
-    from decima.systems.unequal.schedulers.registry import read_scheduler as read
-
-    return read(text)
 
 
 def result_fields(result: UnequalResult) -> dict[str, Any]:
@@ -169,15 +137,9 @@ def figure(results: Sequence[UnequalResult]) -> Any:
 class TrainOptions:
     """Options of what is trained for; JOBS says all of the rest."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"jobs": "lachesis-batch", "architecture": "paper"})
-
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="GROUP.KEY=VALUE",
-            help="Change a field of the recipe or the architecture (recipe.lr_start=2e-3); may be repeated.",
-        ),
+        set_option("Change a field of the recipe or the architecture (recipe.lr_start=2e-3); may be repeated."),
     ] = None
 
 
