@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from decima.core.errors import RecordError
-from decima.core.record import GIVEN, Record
+from decima.core.record import BOUND, Record
 from decima.evaluation.pool import CandidatePool
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.architecture import Architecture
@@ -33,7 +33,7 @@ def make_state():
 
 STATE = make_state()
 RECORDS = (STATE, *STATE.attached.values())
-ARRAYS = [(record, field) for record in RECORDS for field in record.layout.arrays.values() if field.storage == GIVEN]
+ARRAYS = [(record, field) for record in RECORDS for field in record.layout.arrays.values() if field.storage == BOUND]
 
 
 def test_all_records_have_arrays_to_be_given():
@@ -76,7 +76,7 @@ def test_tables_of_a_state_are_those_of_its_workload(name):
 def test_candidates_with_arrays_of_another_shape_are_refused(name, candidates, rows, length):
     pool = CandidatePool(JOBS, SETTINGS, workers=1)
     field = RULE.arrays[name]
-    fits = rows == candidates and length == pool.tables.extents[field.extent] and field.storage == GIVEN
+    fits = rows == candidates and length == pool.tables.extents[field.extent] and field.storage == BOUND
     schedulers = [make_scheduler("priority")] * candidates
     values = np.zeros((rows, length), dtype=field.dtype)
     if fits:

@@ -8,7 +8,7 @@ import mmap
 
 import numpy as np
 
-from decima.core.record import BUFFER, GIVEN, RUN, Record
+from decima.core.record import BOUND, BUFFER, RUN, Record
 
 PAGE = mmap.PAGESIZE
 NO_ACCESS = 0  # mmap has no name for PROT_NONE
@@ -48,7 +48,7 @@ class Fence:
 
     def __init__(self):
         self.at_end, self.short = True, None
-        self.placed = dict.fromkeys((RUN, GIVEN, BUFFER), 0)
+        self.placed = dict.fromkeys((RUN, BOUND, BUFFER), 0)
         self._plain = {name: getattr(Record, name) for name in _METHODS}
         for name in _METHODS:
             setattr(Record, name, self._method(name))
@@ -66,7 +66,7 @@ class Fence:
 
     def bind(self, record, name, array):
         field, index = record.layout.arrays[name], record.layout.index[name]
-        self._plain["_bind"](record, name, fenced(array, self.at_end, field.storage == GIVEN))
+        self._plain["_bind"](record, name, fenced(array, self.at_end, field.storage == BOUND))
         self.placed[field.storage] += 1
         if name == self.short:
             record._addresses[index] += field.dtype.itemsize * (1 if self.at_end else -1)

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 from decima.core.errors import DeadlockError
-from decima.core.record import GIVEN
+from decima.core.record import BOUND
 from decima.systems.spark.fields import CLUSTER
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.fields import POLICY
@@ -82,7 +82,7 @@ def _by_hand(state, seed):
 
 
 def _hints():
-    return [name for name, field in RULE.arrays.items() if field.storage == GIVEN and field.extent != "parameter"]
+    return [name for name, field in RULE.arrays.items() if field.storage == BOUND and field.extent != "parameter"]
 
 
 def _give_hints(state, rng):

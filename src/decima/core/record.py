@@ -39,7 +39,7 @@ from decima.core.errors import RecordError
 
 I32, I64, F32, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f4"), np.dtype("f8"), np.dtype("u1")
 # Storage classes of a field.
-RUN, ADDRESS, CODE, GIVEN, BUFFER = "run", "address", "code", "given", "buffer"
+RUN, ADDRESS, CODE, BOUND, BUFFER = "run", "address", "code", "bound", "buffer"
 # What numbers refer to, besides the names of extents: to nothing, or to this memory alone.
 PLAIN, LOCAL = "plain", "local"
 _ALIGNMENT = 64
@@ -56,10 +56,10 @@ class Field:
         doc: Meaning, unit, dimensions.
         storage: ``"run"``: part of what a run changes. ``"address"``: a scalar that belongs to this memory and is no
             part of a copy; compiled code only reads it. ``"code"``: a scalar that a run has, the address of a compiled
-            decision; another process gets the same decision's address there. ``"given"``: an array bound from outside,
+            decision; another process gets the same decision's address there. ``"bound"``: an array bound from outside,
             checked. ``"buffer"``: an array whose length may grow.
         initial: Value of all entries of an array when a run begins; scalars are 0 or what they are configured to be.
-        nan: Whether entries of a given array may be NaN.
+        nan: Whether entries of a bound array may be NaN.
         refers: What the numbers are, for copies into memory where things have other numbers
             (:mod:`decima.core.relocation`). An extent: numbers of such things, below 0 for none. ``PLAIN``: they refer
             to nothing, as all that is no integer. ``LOCAL``: sizes, settings and the like, which belong to this memory
@@ -145,7 +145,7 @@ class RecordType:
         self.index = {name: index for index, name in enumerate(self.arrays)}
         self.stored = {
             storage: np.array([i for i, field in enumerate(self.arrays.values()) if field.storage == storage], int)
-            for storage in (RUN, GIVEN, BUFFER)
+            for storage in (RUN, BOUND, BUFFER)
         }
         self.itemsizes = np.array([field.dtype.itemsize for field in self.arrays.values()], dtype=np.int64)
         ordered = sorted(self.scalars.values(), key=lambda field: field.storage != ADDRESS)
@@ -178,13 +178,13 @@ class Record:
     Attributes:
         layout: Its type.
         extents: Length behind the name of every extent.
-        given: Names of the given arrays that were bound from outside.
+        bound: Names of the arrays that were bound from outside.
     """
 
     def __init__(self, layout: RecordType, extents: Mapping[str, int]) -> None:
         self.layout = layout
         self.extents = dict(extents)
-        self.given: set[str] = set()
+        self.bound: set[str] = set()
         # Arrays and scalars by name as far as they were asked for: most runs look at few of them from Python.
         self._arrays: dict[str, np.ndarray] = {}
         self._numbers: dict[str, memoryview] = {}
@@ -202,7 +202,7 @@ class Record:
         self._template = np.zeros(header, dtype=np.uint8)
         self._initial = self._template.view(layout.header_dtype)[0]
         self._running = self._memory[layout.run_offset :]
-        self._zeros = _zeros(int(sizes[layout.stored[GIVEN]].max(initial=0)))
+        self._zeros = _zeros(int(sizes[layout.stored[BOUND]].max(initial=0)))
         self._addresses[:] = self._zeros.ctypes.data
         self._addresses[stored] = self._memory.ctypes.data + places[:-1]
         for field in layout.arrays.values():
@@ -279,7 +279,7 @@ class Record:
             "extents": self.extents,
             "run": [memory[layout.run_offset :] for memory in parts],
             "code": code,
-            "given": {name: self._arrays[name] for name in layout.arrays if name in self.given},
+            "bound": {name: self._arrays[name] for name in layout.arrays if name in self.bound},
             "buffers": {name: self._array(name) for name, field in layout.arrays.items() if field.storage == BUFFER},
         }
 
@@ -289,7 +289,7 @@ class Record:
         for name, decisions in kept["code"].items():
             addresses = [0 if decision is None else decision.address for decision in decisions]
             self._scalars[name], self._initial[name] = addresses
-        for name, array in kept["given"].items():
+        for name, array in kept["bound"].items():
             array.setflags(write=False)
             self.bind(name, array, copy=False)
         for name, array in kept["buffers"].items():
@@ -300,7 +300,7 @@ class Record:
         """Set an input array to ``values``, one-dimensional, as long as its extent.
 
         Args:
-            name: A field of storage ``"given"``.
+            name: A field of storage ``"bound"``.
             values: Its entries; numbers that the field's type holds without loss.
             copy: Keep a copy. Else the array itself, which must be of the field's type and is trusted to hold no NaN.
 
@@ -308,8 +308,8 @@ class Record:
             RecordError: There is no such array, or it is of another type, shape or length, or holds a NaN.
         """
         field = self.layout.arrays.get(name)
-        if field is None or field.storage != GIVEN:
-            known = ", ".join(field.name for field in self.layout.arrays.values() if field.storage == GIVEN)
+        if field is None or field.storage != BOUND:
+            known = ", ".join(field.name for field in self.layout.arrays.values() if field.storage == BOUND)
             raise RecordError(f"{self.layout.name} has no input array {name!r}; it has: {known}")
         try:
             array = np.asarray(values)
@@ -329,14 +329,14 @@ class Record:
         elif not array.flags.c_contiguous:
             raise self._wrong(field, "an array that is not contiguous")
         self._bind(name, array)
-        self.given.add(name)
+        self.bound.add(name)
 
     def release(self, *names: str) -> None:
         """Reset input arrays to zeros, as if they had never been set."""
         for name in names:
             self._arrays.pop(name, None)
             self._addresses[self.layout.index[name]] = self._zeros.ctypes.data
-            self.given.discard(name)
+            self.bound.discard(name)
 
     def _wrong(self, field: Field, got: str) -> RecordError:
         expected = f"{self._length(field)} of {field.dtype}, one per {field.extent}"
@@ -349,7 +349,7 @@ class Record:
             RecordError: One was not; names it and who reads it.
         """
         for name in names:
-            if name not in self.given:
+            if name not in self.bound:
                 field = self.layout.arrays[name]
                 raise RecordError(
                     f"{reader} reads the array {name}, which is not set; expected {self._length(field)} of "
@@ -400,14 +400,14 @@ class Record:
         other._running[:] = self._running
         other._template[:] = self._template
         for name, field in self.layout.arrays.items():
-            if field.storage == GIVEN and name in self.given and other._arrays.get(name) is not self._arrays[name]:
+            if field.storage == BOUND and name in self.bound and other._arrays.get(name) is not self._arrays[name]:
                 other._bind(name, self._arrays[name])
             elif field.storage == BUFFER and len(self._array(name)):
                 if len(other._array(name)) != len(self._array(name)):
                     other._bind(name, np.empty_like(self._array(name)))
                 other._array(name)[:] = self._array(name)
-        other.release(*other.given - self.given)
-        other.given = set(self.given)
+        other.release(*other.bound - self.bound)
+        other.bound = set(self.bound)
 
 
 def _zeros(size: int) -> np.ndarray:

@@ -248,7 +248,7 @@ class CandidatePool:
         Args:
             schedulers: One scheduler per candidate, by name or as an object; compiled ones for more than one worker.
             arrays: Float64 [N, length of the array] by name, see :meth:`decima.core.system.System.give`; each candidate
-                gets its row. Of the Spark cluster they are the given arrays of :mod:`.fields`.
+                gets its row. Of the Spark cluster they are the bound arrays of :mod:`.fields`.
             metric: Name of an objective.
 
         Returns:

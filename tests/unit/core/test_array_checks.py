@@ -9,9 +9,9 @@ import pytest
 PROGRAM = """
 import sys
 from numba import njit
-from decima.core.record import F64, GIVEN, FieldGroup, Record, RecordType, fields
+from decima.core.record import F64, BOUND, FieldGroup, Record, RecordType, fields
 
-SHOP = RecordType("the shop", FieldGroup.of("all", fields(F64, "shelf", GIVEN, price="of what lies there")))
+SHOP = RecordType("the shop", FieldGroup.of("all", fields(F64, "shelf", BOUND, price="of what lies there")))
 shop_at = SHOP.at
 
 @njit

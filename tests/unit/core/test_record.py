@@ -6,7 +6,7 @@ from numba import njit
 
 from decima.core.errors import DecimaError, RecordError
 from decima.core.heap import heap_code, heap_fields, heap_pop, heap_push, heap_repeat_top, heap_subject
-from decima.core.record import ADDRESS, BUFFER, F64, GIVEN, I32, I64, RUN, FieldGroup, Record, RecordType, fields
+from decima.core.record import ADDRESS, BOUND, BUFFER, F64, I32, I64, RUN, FieldGroup, Record, RecordType, fields
 
 SHOP = RecordType(
     "the shop",
@@ -14,7 +14,7 @@ SHOP = RecordType(
         "all",
         fields(I64, None, customers="in the shop"),
         fields(I64, None, ADDRESS, owner="address of the owner"),
-        fields(F64, "shelf", GIVEN, price="of what lies there"),
+        fields(F64, "shelf", BOUND, price="of what lies there"),
         fields(I32, "shelf", RUN, -1, stock="pieces, -1: never counted"),
         fields(F64, "sale", BUFFER, sales="what was paid"),
         heap_fields("customer"),

@@ -15,7 +15,7 @@ from decima.connect.service.graphs import JobGraph
 from decima.connect.service.limits import Account
 from decima.connect.service.steps import Steps, finish
 from decima.connect.service.wire import JOB_FIELDS, STAGE_FIELDS
-from decima.core.record import GIVEN
+from decima.core.record import BOUND
 from decima.core.relocation import Numbering, Relocation, restart_rows
 from decima.systems.spark.fields import ACTIVE, ARRAYS, CLUSTER, NONE
 from decima.systems.spark.policy.fields import POLICY_SLOT
@@ -121,7 +121,7 @@ class MirrorTables:
         self.arrays = {
             name: np.zeros(self.extents[field.extent], dtype=field.dtype)
             for name, field in ARRAYS.items()
-            if field.storage == GIVEN
+            if field.storage == BOUND
         }
         self.arrays["stage_row"][:] = np.arange(self.num_stages)
         self.arrays["arrival_order"][:] = np.arange(capacity.jobs, self.num_jobs)

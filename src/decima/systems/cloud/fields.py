@@ -1,6 +1,6 @@
 """Fields of an episode's memory, for Python and compiled code."""
 
-from decima.core.record import ADDRESS, F64, GIVEN, I64, FieldGroup, RecordType, fields
+from decima.core.record import ADDRESS, BOUND, F64, I64, FieldGroup, RecordType, fields
 
 # Values of ``status``: the episode goes on, all jobs are placed, or which action ended it.
 GOES_ON, COMPLETE, NO_ROOM, PARTLY_PLACED, NOTHING_RUNS, NEXT_DOES_NOT_FIT = range(6)
@@ -48,25 +48,25 @@ TABLES = FieldGroup.of(
     fields(
         I64,
         "vm",
-        GIVEN,
+        BOUND,
         vm_cores="cores of the empty VM",
         vm_memory="its memory, MiB",
         vm_type="index of its type",
     ),
-    fields(F64, "vm", GIVEN, vm_rate="price per second"),
+    fields(F64, "vm", BOUND, vm_rate="price per second"),
     fields(
         I64,
         "job",
-        GIVEN,
+        BOUND,
         job_type="1 CPU-bound, 2 memory-bound, 3 network-bound",
         job_cores="cores of an executor",
         job_memory="MiB of an executor",
         job_executors="number of executors",
     ),
-    fields(F64, "job", GIVEN, arrival_s="arrival", duration_s="run time when well placed"),
-    fields(I64, "job + 1", GIVEN, first="place of a job's first executor among all"),
-    fields(I64, "executor", GIVEN, wanted="VM that a given plan wants each executor on; -1: where it costs least"),
-    fields(I64, "job", GIVEN, wanted_waits="waits that a given plan wants before the job"),
+    fields(F64, "job", BOUND, arrival_s="arrival", duration_s="run time when well placed"),
+    fields(I64, "job + 1", BOUND, first="place of a job's first executor among all"),
+    fields(I64, "executor", BOUND, wanted="VM that a given plan wants each executor on; -1: where it costs least"),
+    fields(I64, "job", BOUND, wanted_waits="waits that a given plan wants before the job"),
 )
 EPISODE = FieldGroup.of(
     "the episode",

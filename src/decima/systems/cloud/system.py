@@ -117,7 +117,7 @@ class VmPlacement:
 
     def give(self, state: Episode, arrays: Mapping[str, np.ndarray]) -> None:
         """Give a plan to follow: ``wanted`` and ``wanted_waits``, as whole numbers."""
-        state.state.release(*state.state.given & ({"wanted", "wanted_waits"} - arrays.keys()))
+        state.state.release(*state.state.bound & ({"wanted", "wanted_waits"} - arrays.keys()))
         for name, values in arrays.items():
             state.state.bind(name, np.asarray(values).astype(np.int64))
 

@@ -237,7 +237,7 @@ class ClusterState(Record):
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("tables", "settings", "policy", "attached", "_generators")
-        return super().__getstate__() | {"given": {}, "own": {name: self.__dict__[name] for name in names}}
+        return super().__getstate__() | {"bound": {}, "own": {name: self.__dict__[name] for name in names}}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         super().__setstate__(kept)

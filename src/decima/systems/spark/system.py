@@ -75,7 +75,7 @@ class SparkCluster:
     def give(self, state: ClusterState, arrays: Mapping[str, np.ndarray]) -> None:
         """Bind arrays of :mod:`.fields` that heuristics read; all others are 0 again."""
         record = rule_record(state)
-        record.release(*record.given - arrays.keys())
+        record.release(*record.bound - arrays.keys())
         for name, values in arrays.items():
             record.bind(name, values)
 

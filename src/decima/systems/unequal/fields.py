@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from decima.core.record import CODE, F64, GIVEN, I64, FieldGroup, RecordType, fields
+from decima.core.record import BOUND, CODE, F64, I64, FieldGroup, RecordType, fields
 
 INSTANCE = FieldGroup.of(
     "instance",
     fields(I64, None, nodes="number of nodes", executors="number of executors", jobs="number of jobs"),
     fields(I64, None, has_costs="execution times are given", has_rates="each pair of executors has its own rate"),
     fields(F64, None, rate="transfer rate of all pairs", latency="of a transfer, s"),
-    fields(F64, "nodes", GIVEN, work="work of a node", arrival="arrival of its job, s", mean_time="mean time, s"),
-    fields(F64, "nodes", GIVEN, least_time="time on the executor that is fastest for a node, s"),
-    fields(I64, "nodes", GIVEN, job="job of a node"),
-    fields(F64, "executors", GIVEN, speeds="speed of an executor; 1 where execution times are given"),
-    fields(F64, "costs", GIVEN, costs="execution times, node x executor, s"),
-    fields(F64, "rates", GIVEN, rates="transfer rates, sender x receiver"),
-    fields(I64, "nodes + 1", GIVEN, parent_start="first edge of a node's parents", child_start="of its children"),
-    fields(I64, "edges", GIVEN, parent="parents of all nodes", child="children of all nodes"),
-    fields(F64, "edges", GIVEN, parent_data="data from each of the parents"),
+    fields(F64, "nodes", BOUND, work="work of a node", arrival="arrival of its job, s", mean_time="mean time, s"),
+    fields(F64, "nodes", BOUND, least_time="time on the executor that is fastest for a node, s"),
+    fields(I64, "nodes", BOUND, job="job of a node"),
+    fields(F64, "executors", BOUND, speeds="speed of an executor; 1 where execution times are given"),
+    fields(F64, "costs", BOUND, costs="execution times, node x executor, s"),
+    fields(F64, "rates", BOUND, rates="transfer rates, sender x receiver"),
+    fields(I64, "nodes + 1", BOUND, parent_start="first edge of a node's parents", child_start="of its children"),
+    fields(I64, "edges", BOUND, parent="parents of all nodes", child="children of all nodes"),
+    fields(F64, "edges", BOUND, parent_data="data from each of the parents"),
 )
 RULES = FieldGroup.of(
     "rules",
@@ -27,8 +27,8 @@ RULES = FieldGroup.of(
     fields(I64, None, CODE, chooser="the compiled network"),
     fields(I64, None, policy="address of the network's record"),
     fields(I64, None, has_bias="finishes have an addend", has_forced="nodes have their executor"),
-    fields(F64, "bias", GIVEN, bias="addend to finishes, node x executor"),
-    fields(I64, "forced", GIVEN, forced="executor of a node, or -1"),
+    fields(F64, "bias", BOUND, bias="addend to finishes, node x executor"),
+    fields(I64, "forced", BOUND, forced="executor of a node, or -1"),
 )
 SCHEDULE = FieldGroup.of(
     "schedule",

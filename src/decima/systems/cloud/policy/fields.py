@@ -1,6 +1,6 @@
 """The memory of a placement policy beside that of an episode: weights, workspace, recorded decisions."""
 
-from decima.core.record import CODE, F32, F64, GIVEN, I32, I64, FieldGroup, RecordType, fields
+from decima.core.record import BOUND, CODE, F32, F64, I32, I64, FieldGroup, RecordType, fields
 
 # Whose decisions are recorded: the policy's own, those of the per-job program with beta, those of a given plan.
 NO_TEACHER, TEACHER_PROGRAM, TEACHER_PLAN = range(3)
@@ -33,9 +33,9 @@ POLICY = FieldGroup.of(
         explore="probability of a random action in place of the best one (eps-greedy)",
         teacher_share="probability that the teacher's decision is carried out",
     ),
-    fields(F32, "weight", GIVEN, weights="all kernels and biases"),
-    fields(I64, "layer x 4", GIVEN, layers="per layer: kernel, bias, inputs, outputs"),
-    fields(I64, "forced", GIVEN, forced="the given actions"),
+    fields(F32, "weight", BOUND, weights="all kernels and biases"),
+    fields(I64, "layer x 4", BOUND, layers="per layer: kernel, bias, inputs, outputs"),
+    fields(I64, "forced", BOUND, forced="the given actions"),
 )
 WORKSPACE = FieldGroup.of(
     "workspace",

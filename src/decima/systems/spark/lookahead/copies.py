@@ -10,7 +10,7 @@ import numpy as np
 
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.interrupts import check_stop
-from decima.core.record import GIVEN
+from decima.core.record import BOUND
 from decima.core.system import form_for
 from decima.systems.spark import engine
 from decima.systems.spark.fields import ARRAYS
@@ -41,7 +41,7 @@ def _tables(state: ClusterState, jobs: int, stages: int) -> SimpleNamespace:
     arrays = {
         name: np.zeros(extents[field.extent], field.dtype) if field.extent not in _OF_PROFILES else getattr(state, name)
         for name, field in ARRAYS.items()
-        if field.storage == GIVEN
+        if field.storage == BOUND
     }
     return SimpleNamespace(
         num_jobs=jobs, num_stages=stages, num_tasks=0, grid_width=state.grid_width, extents=extents, arrays=arrays

@@ -4,7 +4,7 @@ x are features, e, y, z the embeddings of stage, job and cluster.
 """
 
 from decima.core.jit import njit
-from decima.core.record import BUFFER, CODE, F32, F64, GIVEN, I32, I64, FieldGroup, RecordType, fields
+from decima.core.record import BOUND, BUFFER, CODE, F32, F64, I32, I64, FieldGroup, RecordType, fields
 
 # What buffers of recorded decisions are sized by.
 CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
@@ -39,12 +39,12 @@ NET = FieldGroup.of(
     fields(
         I32,
         "layout entry",
-        GIVEN,
+        BOUND,
         net_layout="options, and where the layers of each perceptron are (decima.systems.spark.policy.kernel.layout)",
     ),
-    fields(I32, "level", GIVEN, net_levels="limits to choose from, ascending; none: every limit"),
-    fields(F32, "weight", GIVEN, net_weights="all kernels and biases"),
-    fields(F64, "rule parameter", GIVEN, net_rule_params="parameters of the rule whose scores are added"),
+    fields(I32, "level", BOUND, net_levels="limits to choose from, ascending; none: every limit"),
+    fields(F32, "weight", BOUND, net_weights="all kernels and biases"),
+    fields(F64, "rule parameter", BOUND, net_rule_params="parameters of the rule whose scores are added"),
 )
 CACHES = FieldGroup.of(
     "what is known of stages and jobs",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.core.errors import ConfigError, DeadlockError, InvalidDecisionError, SchedulerError
-from decima.core.record import BUFFER, GIVEN, RUN
+from decima.core.record import BOUND, BUFFER, RUN
 from decima.systems.spark.decision import DELAY, PART_COLUMNS
 from decima.systems.spark.engine import (
     CLASS_NOT_OFFERED,
@@ -350,8 +350,8 @@ class StateGuard:
         kinds = {
             name: field.storage for name, field in ARRAYS.items() if field.storage != BUFFER and name not in _WRITTEN
         }
-        self._live = {name: getattr(state, name) for name, kind in kinds.items() if kind != GIVEN}
-        self._static = {name: getattr(state, name) for name, kind in kinds.items() if kind == GIVEN}
+        self._live = {name: getattr(state, name) for name, kind in kinds.items() if kind != BOUND}
+        self._static = {name: getattr(state, name) for name, kind in kinds.items() if kind == BOUND}
         self._scalars = [name for name, field in SCALARS.items() if field.storage == RUN and name not in _WRITTEN]
         self._workload = [values.tobytes() for values in self._static.values()]
 

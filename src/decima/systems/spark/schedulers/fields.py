@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from decima.core.jit import njit
-from decima.core.record import CODE, F64, GIVEN, I64, FieldGroup, Record, RecordType, fields
+from decima.core.record import BOUND, CODE, F64, I64, FieldGroup, Record, RecordType, fields
 from decima.systems.spark.decision import DELAY, STAGE
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.rules.delays import refuse_delay
@@ -17,7 +17,7 @@ RULE = RecordType(
     "the record of heuristics",
     FieldGroup.of(
         "parameters",
-        fields(F64, "parameter", GIVEN, params="parameters of the rule, in their order"),
+        fields(F64, "parameter", BOUND, params="parameters of the rule, in their order"),
         fields(I64, None, CODE, inner_decide="the compiled rule that a rule around it calls, 0: none"),
     ),
     FieldGroup.of(
@@ -25,7 +25,7 @@ RULE = RecordType(
         fields(
             F64,
             "job",
-            GIVEN,
+            BOUND,
             job_rank="jobs are served in ascending order of it",
             job_limit_cap="most executors the job may hold, 0: no cap",
             job_order_factor="natural logarithm of a factor on the remaining work that orders the job",
@@ -34,16 +34,16 @@ RULE = RecordType(
         fields(
             F64,
             "stage",
-            GIVEN,
+            BOUND,
             stage_rank="stages are served in ascending order of it",
             stage_delay_ms="time in ms for which the stage is withheld when it would get its first executor, 0: none",
             stage_driver_ms="time in ms that the driver takes after the stage's last parent, 0: none",
         ),
-        fields(I64, "job", GIVEN, job_pool="number of its pool, below that of jobs"),
+        fields(I64, "job", BOUND, job_pool="number of its pool, below that of jobs"),
         fields(
             F64,
             "job",
-            GIVEN,
+            BOUND,
             pool_rank="[pool] equal pools are served in ascending order of it",
             pool_weight="[pool] at least 1",
             pool_min_share="[pool] executors that it gets before pools that have theirs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decima.core.record import F32, F64, GIVEN, I64, FieldGroup, RecordType, fields
+from decima.core.record import BOUND, F32, F64, I64, FieldGroup, RecordType, fields
 
 NETWORK = FieldGroup.of(
     "network",
@@ -11,25 +11,25 @@ NETWORK = FieldGroup.of(
     fields(I64, None, layers="layers of Eq. 7; 0: all the way up", graph="embeddings are used"),
     fields(I64, None, logarithms="features are logarithms"),
     fields(I64, None, message_f="children are transformed", context="width of the executor summary"),
-    fields(I64, "layout", GIVEN, layout="where the layers of each perceptron are"),
-    fields(F32, "weights", GIVEN, weights="all kernels and biases"),
-    fields(I64, "changing", GIVEN, columns="columns of the features that change, or -1"),
+    fields(I64, "layout", BOUND, layout="where the layers of each perceptron are"),
+    fields(F32, "weights", BOUND, weights="all kernels and biases"),
+    fields(I64, "changing", BOUND, columns="columns of the features that change, or -1"),
 )
 INSTANCE = FieldGroup.of(
     "what is known of the instance",
-    fields(F32, "nodes x features", GIVEN, static="features that do not change"),
-    fields(F32, "nodes", GIVEN, outgoing="summed features of outgoing edges"),
-    fields(F64, "jobs", GIVEN, unit="time unit of a job, s"),
-    fields(I64, "jobs + 1", GIVEN, first_node="first node of a job"),
-    fields(I64, "nodes", GIVEN, upwards="nodes of each job, children first"),
+    fields(F32, "nodes x features", BOUND, static="features that do not change"),
+    fields(F32, "nodes", BOUND, outgoing="summed features of outgoing edges"),
+    fields(F64, "jobs", BOUND, unit="time unit of a job, s"),
+    fields(I64, "jobs + 1", BOUND, first_node="first node of a job"),
+    fields(I64, "nodes", BOUND, upwards="nodes of each job, children first"),
 )
 CHOICE = FieldGroup.of(
     "how it chooses",
     fields(I64, None, greedy="the likeliest; else drawn", ready="this run has begun", failed="a score was not finite"),
     fields(I64, None, teaching="there is a teacher"),
     fields(F64, None, share="probability that the teacher's choice is taken"),
-    fields(F64, "2 nodes", GIVEN, draws="uniform numbers"),
-    fields(F64, "nodes", GIVEN, teacher="the teacher's priority"),
+    fields(F64, "2 nodes", BOUND, draws="uniform numbers"),
+    fields(F64, "nodes", BOUND, teacher="the teacher's priority"),
 )
 WORK = FieldGroup.of(
     "workspace",

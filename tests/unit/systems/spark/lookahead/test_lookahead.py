@@ -7,7 +7,7 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
-from decima.core.record import GIVEN
+from decima.core.record import BOUND
 from decima.core.system import form_for
 from decima.systems.spark.fields import ARRAYS
 from decima.systems.spark.lookahead.copies import Draw
@@ -70,7 +70,7 @@ def test_every_table_of_jobs_is_laid_out_in_a_copy():
     draw.begin(state, jobs, NO_FUTURE, 0)
     seen = set()
     for name, field in ARRAYS.items():
-        if field.storage == GIVEN and field.extent in rows and name not in ("job_initial", "stage_job"):
+        if field.storage == BOUND and field.extent in rows and name not in ("job_initial", "stage_job"):
             there, count = rows[field.extent]
             assert np.array_equal(getattr(draw._begin, name)[1 : 1 + count], getattr(state, name)[there]), name
             seen |= {name} if getattr(state, name)[there].any() else set()
