@@ -60,6 +60,13 @@ def test_makespans_of_the_canonical_example(scheduler, makespan, copies):
     assert (schedule.makespan_s, len(schedule)) == (makespan, copies)
 
 
+def test_paths_share_the_nodes_that_are_placed():
+    """The second path costs 1 s beside the first one, with its first node once more 11 s, on the slow executor 18 s."""
+    fork = Job("fork", [10.0, 1.0, 1.0], [(0, 1), (0, 2)], [9.0, 9.0])
+    instance = Instance([fork], Cluster([1.0, 0.6], 1.0))
+    assert merged(instance, [[0, 1], [0, 2]]) == [[0, 1, 2], []]
+
+
 def test_every_scheduler_says_what_it_is():
     for name in list_schedulers():
         entry = SCHEDULERS.find(name)
