@@ -95,7 +95,8 @@ def _line(task: Task, jobs: list[tuple[Instance, Any]], tuned: np.ndarray, path:
     values = []
     for row in (score(task, rule, *each) for each in jobs):
         if rule.error is not None:
-            raise SchedulerError(f"the rule raised {type(rule.error).__name__}: {rule.error}")
+            ours = isinstance(rule.error, SchedulerError)
+            raise rule.error if ours else SchedulerError(f"the rule raised {type(rule.error).__name__}: {rule.error}")
         if rule.row.failed:
             raise SchedulerError("the rule answered what is no finite number")
         if row.failure:
