@@ -21,7 +21,8 @@ from decima.learning.cards import how_learned
 from decima.learning.store import read_card, stored_files
 
 TUNED = "tuned"  # the tuned rule of every task
-HEURISTIC, POLICY, PLANNER, PYTHON, SERVICE = "heuristic", "policy", "planner", "Python", "service"
+FORMS = HEURISTIC, POLICY, PLANNER, PYTHON, SERVICE = "heuristic", "policy", "planner", "Python", "service"
+LEARNED = ("alone", "warm", "residual")  # how policies came to their weights; two stored ones: joined by "and"
 # What a compiled rule may not read: events, which hold the ends of running tasks, chance, and jobs to come.
 FUTURE = {
     *("heap_ms", "heap_event", "heap_order", "heap_size", "duration_rng", "duration_next", "arrival_order"),
