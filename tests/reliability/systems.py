@@ -28,7 +28,7 @@ from tests.drivers import Idler, Through
 from tests.random_clusters import random_settings, random_units, random_workload
 from tests.reliability import placement_checker, placement_mutations, spark_checker, spark_mutations
 from tests.reliability.deciders import random_parameters, random_policy
-from tests.reliability.unequal_runs import UnequalExecutors
+from tests.reliability.heterogeneous_runs import HeterogeneousExecutors
 from tests.unit.commands.calls import run
 
 
@@ -257,4 +257,4 @@ def _simulate(folder, files, policy, beta, seed, changes, *, command_line):
 
 
 #: Name of a system -> how it is run and checked.
-CHECKED = {"spark": SparkCluster(), "unequal": UnequalExecutors(), "cloud": CloudVms()}
+CHECKED = {"spark": SparkCluster(), "heterogeneous": HeterogeneousExecutors(), "cloud": CloudVms()}

@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import decima
-from decima.systems.unequal import list_schedulers, load_instance
+from decima.systems.heterogeneous import list_schedulers, load_instance
 from experiments.notebooks import notebook_slugs
 from tests.unit.commands.calls import run
 
@@ -114,11 +114,11 @@ def test_a_notebook_that_is_named_is_there():
         assert name in notebook_slugs()
 
 
-def test_unequal_executors_as_shown(tmp_path, monkeypatch, capsys):
+def test_heterogeneous_executors_as_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    run_commands(text("unequal"), r"\$ ", 9)
+    run_commands(text("heterogeneous"), r"\$ ", 9)
     capsys.readouterr()
-    (python,), (instance,) = blocks(text("unequal"), "python"), blocks(text("unequal"), "json")
+    (python,), (instance,) = blocks(text("heterogeneous"), "python"), blocks(text("heterogeneous"), "json")
     execute(python)
     shown = capsys.readouterr().out
     assert "no schedule is shorter than" in shown
@@ -128,9 +128,9 @@ def test_unequal_executors_as_shown(tmp_path, monkeypatch, capsys):
     assert len(load_instance("as_shown.json")) == 2
 
 
-def test_every_scheduler_of_unequal_executors_is_on_their_page():
+def test_every_scheduler_of_heterogeneous_executors_is_on_their_page():
     for name in list_schedulers():
-        assert f"`{name}`" in text("unequal"), name
+        assert f"`{name}`" in text("heterogeneous"), name
 
 
 # ---- the README -----------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ MEASURED = ("entry_srw", "lookahead", "driver_time")
 DURATIONS = {"list_mean_ms", "list_add_ms", "list_offset", "mean_duration_ms", "entry_cost_ms", "work_at_level_ms"}
 _LEARNED = {
     "spark": ("decima",),
-    "unequal": ("lachesis", "decima_deft", "best_plan", "best_sample"),
+    "heterogeneous": ("lachesis", "decima_deft", "best_plan", "best_sample"),
     "cloud": ("learned",),
 }
 

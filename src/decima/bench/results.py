@@ -15,6 +15,7 @@ from decima.bench.tasks import SUITE, Task, tasks
 from decima.core.checks import is_name, is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.core.files import atomic_write_text, plain, read_json, unique_keys
+from decima.core.grammar import RENAMED
 
 _KEYS = {
     "schema": int,
@@ -76,6 +77,8 @@ def _check(document: Any) -> None:
     if document["schema"] != SCHEMA or document["suite"] != SUITE:
         raise ValueError(f"it has schema {document['schema']} and suite {document['suite']!r:.40}")
     known = tasks()
+    for table in (document["tasks"], document["not_run"], document["times"]):
+        table |= {RENAMED[name]: table.pop(name) for name in RENAMED.keys() & table.keys()}
     if stray := [name for name in (*document["tasks"], *document["not_run"]) if name not in known]:
         raise ValueError(f"there is no task {stray[0]!r:.60}")
     for name, task in known.items():

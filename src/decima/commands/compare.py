@@ -209,5 +209,5 @@ def tune(
 VERBS = (
     Verb("simulate", {name: {"": options.maker(simulate, name, "simulate")} for name in SYSTEMS}),
     Verb("compare", {name: {"": options.maker(compare, name, "compare")} for name in SYSTEMS}),
-    Verb("tune", {name: {"": options.maker(tune, name, "tune")} for name in ("spark", "unequal")}),
+    Verb("tune", {name: {"": options.maker(tune, name, "tune")} for name in ("spark", "heterogeneous")}),
 )

@@ -237,8 +237,8 @@ def exact(
     gantt: options.Gantt = None,
 ) -> None:
     """Find the shortest schedule of a small instance and prove it; `bound` shows lower bounds."""
-    from decima.systems.unequal.optimum.exact import optimum
-    from decima.systems.unequal.system import result_of
+    from decima.systems.heterogeneous.optimum.exact import optimum
+    from decima.systems.heterogeneous.system import result_of
 
     files = outputs.RunFiles(options.module_of(system), out, gantt)
     files.check(cluster.files())
@@ -254,7 +254,7 @@ def exact(
 
 def lower_bounds(system: str, *, cluster: options.SystemOptions, seed: options.Seed = 0) -> None:
     """Show lower bounds: no schedule is shorter."""
-    from decima.systems.unequal.optimum.bounds import bounds
+    from decima.systems.heterogeneous.optimum.bounds import bounds
 
     instance = cluster.instance(seed)
     known = bounds(instance)
@@ -324,9 +324,9 @@ VERB = Verb(
             "exhaustive": _exhaustive,
             "idle-value": lambda: options.grouped(idle_value, system="spark"),
         },
-        "unequal": {
-            "exact": options.maker(exact, "unequal", "optimum"),
-            "bound": options.maker(lower_bounds, "unequal", "optimum"),
+        "heterogeneous": {
+            "exact": options.maker(exact, "heterogeneous", "optimum"),
+            "bound": options.maker(lower_bounds, "heterogeneous", "optimum"),
         },
         "cloud": {"search": options.maker(placement, "cloud", "optimum")},
     },

@@ -321,7 +321,7 @@ def schedule_gantt(schedule: Any, axes: Axes | None = None, *, title: str | None
     arrived at another, where these are few.
 
     Args:
-        schedule: A valid :class:`decima.systems.unequal.Schedule`.
+        schedule: A valid :class:`decima.systems.heterogeneous.Schedule`.
         axes: Where to draw; a new figure when omitted.
         title: Stands before the makespan; the scheduler's name when omitted.
     """

@@ -129,7 +129,7 @@ def test_tasks_that_do_not_fit_say_so(monkeypatch, tmp_path):
         monkeypatch.setenv("DECIMA_DATA_DIR", str(tmp_path))
         monkeypatch.delenv("DECIMA_DATA_MIRROR", raising=False)
         assert entry.not_for(hidden) == "the entry reads measured durations, which the task hides"
-        assert entry.not_for(tasks()["unequal"]) == "the entry is for system spark"
+        assert entry.not_for(tasks()["heterogeneous"]) == "the entry is for system spark"
         assert "decima data fetch tpch" in entry.not_for(tasks()["tpch-batch"])
         assert entry.not_for(TASK) == ""
 
@@ -143,8 +143,8 @@ def test_tasks_that_do_not_fit_say_so(monkeypatch, tmp_path):
         ("decima:embedded-batch-random", "policy", "alone", "spark"),
         ("decima:busy", "policy", "residual", "spark"),
         ("decima", "policy", "warm", "spark"),
-        ("heft", "heuristic", "", "unequal"),
-        ("lachesis", "policy", "warm", "unequal"),
+        ("heft", "heuristic", "", "heterogeneous"),
+        ("lachesis", "policy", "warm", "heterogeneous"),
         ("ilp_exact", "heuristic", "", "cloud"),
         ("learned:policy=cloud-burst", "policy", "warm", "cloud"),
     ],

@@ -240,7 +240,9 @@ def test_bad_input_of_the_command(tmp_path):
     assert "there is no folder" in refuse("bench", "score", "--many", tmp_path / "none")
     assert "there is no file" in refuse("bench", "score", tmp_path / "none.py")
     assert "seeds must be validation, training, test" in refuse("bench", "score", tmp_path, "--seeds", "all")
-    assert "task unequal is of system unequal" in refuse("bench", "score", "--many", tmp_path, "--task", "unequal")
+    assert "task heterogeneous is of system heterogeneous" in refuse(
+        "bench", "score", "--many", tmp_path, "--task", "heterogeneous"
+    )
     with pytest.raises(ConfigError, match="rules are scored on tasks of spark"):
         RuleScorer(tasks()["placement"])
     with pytest.raises(SchedulerError, match="cannot read"):

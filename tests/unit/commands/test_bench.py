@@ -28,7 +28,7 @@ def test_result_is_complete_and_says_what_was_not_run(folder):
     task = task_named("embedded-batch")
     assert document["tasks"]["embedded-batch"]["seeds"] == list(task.seeds(quick=True))
     assert document["not_run"]["placement"] == "the entry is for system spark"
-    assert document["not_run"]["unequal"] == "not asked for"
+    assert document["not_run"]["heterogeneous"] == "not asked for"
     assert document["times"]["cpu"]
     assert "quick run, 1 tasks, 4 instances, 0 failed, 12 tasks not run" in succeed(
         "bench", "check", folder / "fair.json"
@@ -128,7 +128,7 @@ DAMAGE = {
     "either no score or no failure": lambda document: document["tasks"]["embedded-batch"]["scores"].__setitem__(
         0, None
     ),
-    "not either run or said not to be run": lambda document: document["not_run"].pop("unequal"),
+    "not either run or said not to be run": lambda document: document["not_run"].pop("heterogeneous"),
     "schema 9": lambda document: document.update(schema=9),
     "expected dict": lambda document: document.update(tasks=[]),
     "times lack cpu": lambda document: document["times"].pop("cpu"),

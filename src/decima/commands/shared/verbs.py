@@ -12,12 +12,12 @@ from typer.core import TyperGroup
 
 from decima.core.errors import ConfigError, DecimaError
 from decima.core.extras import advice
-from decima.core.grammar import hint
+from decima.core.grammar import hint, present_name
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 DEFAULT_SYSTEM = "spark"
-SYSTEMS = (DEFAULT_SYSTEM, "unequal", "cloud")
+SYSTEMS = (DEFAULT_SYSTEM, "heterogeneous", "cloud")
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Verb:
         system, words = _take_system(self.expand(words))
         if system is None:
             system = (self.infer and self.infer(words)) or next(iter(self.forms))
+        system = present_name(system)
         if system not in SYSTEMS:
             raise ConfigError(f"unknown system {system!r}{hint(system, SYSTEMS)}; known: {', '.join(SYSTEMS)}")
         if system not in self.forms:
@@ -118,14 +119,14 @@ RENAMED = {
     "bound": "optimum",
     "exhaustive": "optimum exhaustive",
     "idle-value": "optimum idle-value",
-    "plan": "simulate --system unequal",
-    "plan schedule": "simulate --system unequal --scheduler NAME",
-    "plan compare": "compare --system unequal",
-    "plan optimum": "optimum --system unequal",
-    "plan bound": "optimum bound --system unequal",
+    "plan": "simulate --system heterogeneous",
+    "plan schedule": "simulate --system heterogeneous --scheduler NAME",
+    "plan compare": "compare --system heterogeneous",
+    "plan optimum": "optimum --system heterogeneous",
+    "plan bound": "optimum bound --system heterogeneous",
     "plan check": "workload check",
     "plan import": "workload import",
-    "plan schedulers": "schedulers --system unequal",
+    "plan schedulers": "schedulers --system heterogeneous",
     "cloud": "simulate --system cloud",
     "cloud simulate": "simulate --system cloud",
     "cloud compare": "compare --system cloud",
