@@ -167,5 +167,10 @@ def test_bad_input_is_one_sentence(folder, tmp_path):
     assert "ends in .json" in refuse("bench", "run", "fair", "--out", "result.csv")
 
 
+def test_what_is_gone_says_which_version_had_it():
+    gone = "'decima bench duel' is gone; version 0.2.0 is the last one that has it"
+    assert refuse("bench", "duel", "fifo", "fair", "--seed", 1) == gone
+
+
 def test_list_has_all_tasks():
     assert succeed("bench", "list") == "13 tasks of bench-1"
