@@ -33,7 +33,7 @@ FUTURE = {
     *("loss_ms", "unit_loss_ms", "next_loss", "num_losses", "fault_rng", "fault_next"),
 }
 # Schedulers that read measured durations, where a task hides durations; outside code may not name the last ones.
-MEASURED = ("entry_srw", "lookahead", "driver_time")
+MEASURED = ("entry_srw", "driver_time")
 DURATIONS = {"list_mean_ms", "list_add_ms", "list_offset", "mean_duration_ms", "entry_cost_ms", "work_at_level_ms"}
 _LEARNED = {
     "spark": ("decima",),
@@ -164,8 +164,6 @@ def _origin(scheduler: SystemScheduler, system: str, name: str) -> tuple[str, st
     """Form of a registered entry, and how it was learned."""
     if name == "remote":
         return SERVICE, ""
-    if name == "lookahead":
-        return PLANNER, ""
     if name not in _LEARNED[system] and not name.endswith(".weights.h5"):
         return HEURISTIC, ""
     forms = getattr(scheduler, "forms", None)

@@ -139,7 +139,6 @@ def test_tasks_that_do_not_fit_say_so(monkeypatch, tmp_path):
     [
         ("tuned", "heuristic", "", ""),
         ("fair", "heuristic", "", "spark"),
-        ("lookahead:64", "planner", "", "spark"),
         ("decima:embedded-batch-random", "policy", "alone", "spark"),
         ("decima:busy", "policy", "residual", "spark"),
         ("decima", "policy", "warm", "spark"),
@@ -189,6 +188,7 @@ def test_compiled_rules_that_name_the_future_are_refused(tmp_path, name):
         ("no_such_file.py:Mine", "there is no file no_such_file.py"),
         (f"{FILE}:Missing", "Missing"),
         ("decima:no-policy", "no-policy"),
+        ("lookahead:64", "scheduler lookahead is gone: version 0.2.0 is the last one that has it; entry_srw has most"),
     ],
 )
 def test_what_is_no_entry_is_one_sentence(text, sentence):
