@@ -136,7 +136,7 @@ RENAMED = {
     "cloud vms": "workload vms",
 }
 # Commands and options that are gone, with the last version that has them.
-REMOVED = {"bench duel": "0.2.0"}
+REMOVED = {"bench duel": "0.2.0", "optimum --fluid": "0.2.0"}
 
 
 class VerbGroup(TyperGroup):
