@@ -51,7 +51,7 @@ help:
 	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below 0.1 s, before a commit)"
 	@echo "make test-all    those and what takes longer, as the continuous integration does: kills, random runs, a real Spark"
 	@echo "make test-spark-versions the plugin compiled for, and run with, every release of Spark that it knows (1.7 GB of downloads)"
-	@echo "make test-torch  policies in PyTorch and the examples, in an environment of its own (.venv-torch)"
+	@echo "make test-torch  the examples, among them policies in PyTorch, in an environment of its own (.venv-torch)"
 	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make reliability hours of random runs, guard pages, kills and damaged inputs (docs/reliability.md)"
 	@echo "make lab         open the notebooks in JupyterLab"
@@ -138,7 +138,7 @@ $(TORCH_STAMP): $(STAMP)
 	touch $@
 test-torch: $(TORCH_STAMP)
 	PYTHONPATH=src:. .venv-torch/bin/python -m pytest -n 0 -p no:benchmark $(LIMITS) $(PYTEST_FLAGS) \
-		tests/unit/bench/test_torch_policy.py tests/unit/bench/test_search_rule.py
+		tests/examples
 
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
 CORE_TESTS := array_checks objectives record relocation system

@@ -1,6 +1,6 @@
 """Proximal policy optimisation (PPO) in PyTorch: a scheduler from random weights that beats fair sharing.
 
-    pip install 'decima-sched[torch]'
+    pip install decima-sched torch
     python examples/ppo_torch.py                      # four minutes of CPU time, one thread
     python examples/ppo_torch.py --seed 1 --out mine  # writes mine.weights.h5 and mine.json
     decima bench run mine.weights.h5 --task embedded-batch
@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
+from torch_policy import DecimaModule, episodes, tensors
 
-from decima.bench.torch_policy import DecimaModule, episodes, tensors
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
 from decima.systems.spark.policy.architecture import Architecture

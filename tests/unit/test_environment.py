@@ -141,5 +141,5 @@ def test_installer_comes_from_the_lock():
 def test_distribution_names_and_extras():
     assert PROJECT["name"] == "decima-sched"
     assert PROJECT["scripts"] == {"decima": "decima.cli:main"}
-    light = {"alibaba", "exact", "learn", "parquet", "plots", "ray", "service", "spark", "torch"}
+    light = {"alibaba", "exact", "learn", "parquet", "plots", "ray", "service", "spark"}
     assert set(EXTRAS) == light | {"all", "dev"}

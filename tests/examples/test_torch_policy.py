@@ -1,21 +1,19 @@
 """Policies in PyTorch: probabilities of the compiled core, weights there and back, the example."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from decima.bench.torch_policy import DecimaModule, episodes, graph, tensors  # noqa: E402
+import ppo_torch  # noqa: E402
+from torch_policy import DecimaModule, episodes, graph, tensors  # noqa: E402
+
 from decima.learning.store import read_policy  # noqa: E402
 from decima.systems.spark.gym.environment import SparkClusterEnv  # noqa: E402
 from decima.systems.spark.policy.architecture import Architecture  # noqa: E402
 from decima.systems.spark.settings import Settings  # noqa: E402
 from decima.workload.sources import parse_jobs  # noqa: E402
 
-ROOT = Path(__file__).parents[3]
 CLASSES = Settings.paper(classes=[(0.25, 3), (0.5, 3), (0.75, 3), (1.0, 3)])
 PLAIN = Settings.paper(executors=12)
 
@@ -101,9 +99,6 @@ def test_graph_has_the_rows_of_the_observation():
 
 
 def test_example_learns_in_small():
-    spec = importlib.util.spec_from_file_location("ppo_torch", ROOT / "examples" / "ppo_torch.py")
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
     small = [
         "--jobs",
         "embedded:n=4",
@@ -116,7 +111,7 @@ def test_example_learns_in_small():
         "--learning-rate",
         "0.01",
     ]
-    before = example.main([*small, "--iterations", "0"])
-    after = example.main([*small, "--iterations", "12"])
+    before = ppo_torch.main([*small, "--iterations", "0"])
+    after = ppo_torch.main([*small, "--iterations", "12"])
     assert after["fair"][0] == before["fair"][0]
     assert after["policy"][0] < before["policy"][0]

@@ -4,8 +4,9 @@
     records, batch = episodes(module.scheduler(greedy=False, record=True), workloads, settings, seeds)
     log_prob = module(tensors(batch))["log_prob_stage"]
 
-Episodes run in the compiled core with the module's present weights; PyTorch sees what was recorded. Installed by the
-extra ``torch``.
+Episodes run in the compiled core with the module's present weights; PyTorch sees what was recorded.
+
+    pip install decima-sched torch torch-geometric  # the latter for ``graph`` alone
 """
 
 from __future__ import annotations

@@ -1,27 +1,17 @@
 """Example of a search of rules: what it writes are rules, and they have the values of their expressions."""
 
-import importlib.util
 import random
-from pathlib import Path
 
 import pytest
 
 gp = pytest.importorskip("deap.gp")
 
+import search_rule as example  # noqa: E402
+
 from decima.bench.rules import read_rule  # noqa: E402
 
-FILE = Path(__file__).parents[3] / "examples" / "search_rule.py"
 
-
-@pytest.fixture(scope="module")
-def example():
-    spec = importlib.util.spec_from_file_location("search_rule", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_candidates_and_their_offspring_are_rules(example, tmp_path):
+def test_candidates_and_their_offspring_are_rules(tmp_path):
     random.seed(3)
     known, path = example.primitives(), tmp_path / "rule.py"
     parents = [[gp.PrimitiveTree(gp.genFull(known, 2, 3)) for _ in range(2)] for _ in range(6)]
@@ -32,7 +22,7 @@ def test_candidates_and_their_offspring_are_rules(example, tmp_path):
         assert read_rule(path).compiled
 
 
-def test_text_has_the_operations_in_their_order(example):
+def test_text_has_the_operations_in_their_order():
     known = example.primitives()
     tree = gp.PrimitiveTree.from_string("sub(log(work_s), div(jobs, executors))", known)
     assert example.text_of(tree) == "(math.log(1.0 + abs(work_s)) - (jobs / (abs(executors) + 0.001)))"

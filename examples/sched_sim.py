@@ -1,9 +1,9 @@
 """Agents written for spark-sched-sim, on the simulated Spark cluster and as entries.
 
 Such an agent has ``schedule(obs)``, which returns an action ``{"stage_idx": i, "num_exec": n}`` and a dict. In a file
-for ``decima bench run``:
+for ``decima bench run``, beside a copy of this one:
 
-    from decima.bench.sched_sim import SchedSimScheduler
+    from sched_sim import SchedSimScheduler
 
     class Mine(SchedSimScheduler):
         def __init__(self):

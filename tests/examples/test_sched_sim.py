@@ -7,10 +7,10 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+from sched_sim import SchedSimEnv, SchedSimScheduler, observe
 
 from decima.bench.isolation import IsolatedScheduler
 from decima.bench.run import score
-from decima.bench.sched_sim import SchedSimEnv, SchedSimScheduler, observe
 from decima.bench.tasks import tasks
 from decima.core.errors import SchedulerError
 from decima.systems.spark.gym.environment import SparkClusterEnv
@@ -18,9 +18,9 @@ from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.schedulers.interface import Observation, decision_parts
 from decima.systems.spark.settings import Settings
 from tests import toy_jobs
-from tests.unit.bench.entries_for_tests import ChanceAgent, FairAgent, sched_sim_fair
+from tests.examples.agents import ChanceAgent, FairAgent, sched_sim_fair
 
-FILE = Path(__file__).with_name("entries_for_tests.py")
+FILE = Path(__file__).with_name("agents.py")
 RECORDED = json.loads(Path(__file__).with_name("sched_sim_decisions.json").read_text(encoding="utf-8"))
 TASK = replace(tasks()["embedded-batch"], jobs=("embedded:n=4",), test=(60000, 1))
 # Two chains and a single stage.
