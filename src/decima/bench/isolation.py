@@ -1,4 +1,4 @@
-"""Schedulers in Python in a process of their own, with limits on time and memory.
+"""Schedulers in Python in separate processes, with limits on time and memory.
 
 The process gets what :mod:`.seen` shows and a generator that is not the instance's, and answers with numbers. That
 keeps out mistakes and plain reading of the future. Code that attacks the benchmark or the machine is not held: run
@@ -162,14 +162,13 @@ class IsolatedScheduler(Apart):
             self._state, self._window = state, Window(state)
             self._timed("reset", (state.settings, self._chance))
         parts = self._timed("decide", self._window.content())
+        if parts == [-1, None]:
+            return Decision.idle()
         numbers = isinstance(parts, list) and all(each is None or is_number(each) for each in parts)
-        if not numbers or len(parts) not in (2, 4) or parts[0] is None:
+        if not numbers or len(parts) != 4 or parts[0] is None:
             self.close()
             raise SchedulerError(f"the process of the entry answered {parts!r:.60}; expected the parts of a decision")
-        stage, *options = parts
-        if stage < 0 and options == [None]:
-            return Decision.idle()
-        limit, delay_ms, executor_class = options
+        stage, limit, delay_ms, executor_class = parts
         executor_class = None if executor_class is None or executor_class < 0 else executor_class
         return Decision(None if stage < 0 else stage, limit or 0, delay_ms, executor_class)
 
@@ -188,7 +187,7 @@ class EntryTimeoutError(SchedulerError):
 
 
 def confine() -> None:
-    """Limit the memory of this process, for good; it is ended by its parent alone and prints nothing."""
+    """Limit the memory of this process for good; its parent alone ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -219,9 +219,12 @@ def read_rule(path: Path) -> Rule:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         tree.body = [node for node in tree.body if not _imports_math(node)]
-        of_attributes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        outermost, of_attributes = (
+            set(map(id, tree.body)),
+            {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)},
+        )
         for node in ast.walk(tree):
-            if what := _refused(node, node in tree.body, id(node) in of_attributes):
+            if what := _refused(node, id(node) in outermost, id(node) in of_attributes):
                 raise SchedulerError(f"{path}: a rule may not {what} (line {getattr(node, 'lineno', 1)})")
         code = compile(tree, str(path), "exec")
     except OSError as error:
