@@ -1,8 +1,8 @@
 """Schedulers in Python in separate processes, with limits on time and memory.
 
 The process gets what :mod:`.seen` shows and a generator that is not the instance's, and answers with numbers. That
-keeps out mistakes and plain reading of the future. Code that attacks the benchmark or the machine is not held: run
-what you have read.
+keeps out mistakes and plain reading of the future. Nothing here stops code that attacks the benchmark or the
+machine: run what you have read.
 """
 
 from __future__ import annotations

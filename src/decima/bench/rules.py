@@ -276,16 +276,18 @@ def _refused(node: ast.AST, outermost: bool, of_attribute: bool) -> str:
             return ""
         case ast.Attribute(attr=attribute):
             return f"have attributes ({attribute})"
-        case ast.FunctionDef(decorator_list=[_, *_]) | ast.arguments(defaults=[_, *_]) | ast.arguments(kwarg=ast.arg()):
-            return "have decorators, defaults of arguments or arguments with stars"
-        case ast.arguments(vararg=ast.arg()) | ast.arguments(kwonlyargs=[_, *_]):
+        case (
+            ast.FunctionDef(decorator_list=[_, *_])
+            | ast.arguments(defaults=[_, *_])
+            | ast.arguments(kwonlyargs=[_, *_])
+            | ast.arguments(vararg=ast.arg())
+            | ast.arguments(kwarg=ast.arg())
+        ):
             return "have decorators, defaults of arguments or arguments with stars"
         case ast.FunctionDef() if not outermost:
             return "have functions inside of functions"
         case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) if name.startswith("__"):
             return f"use {name}"
-        case ast.Name(id="math") if not of_attribute:
-            return "use math but for its functions and constants, nor bind that name"
-        case ast.arg(arg="math") | ast.FunctionDef(name="math"):
+        case ast.Name(id="math") | ast.arg(arg="math") | ast.FunctionDef(name="math") if not of_attribute:
             return "use math but for its functions and constants, nor bind that name"
     return "" if isinstance(node, _ALLOWED) else f"use {type(node).__name__}"
