@@ -170,7 +170,7 @@ def test_the_first_one_begins_with_what_one_learns_and_ends_with_where_to_go():
         assert (ROOT / name).exists(), name
     assert all(isinstance(value, int) for value in parameters(START).values())
     code = "\n".join(cell.source for cell in code_cells(START))
-    for part in ("load", "gantt_of", "explore", "compare", "check_scheduler", "train", "from_logs"):
+    for part in ("load", "gantt.gantt", "explore", "compare", "check_scheduler", "train", "from_logs"):
         assert re.search(rf"\b{part}\(", code), part
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 
-from decima.plotting.gantt import schedule_gantt
+from decima.plotting.gantt import gantt
 from decima.systems.heterogeneous import (
     Cluster,
     Instance,
@@ -109,7 +109,7 @@ def test_metrics_by_hand():
 
 
 def test_chart_has_copies_and_transfers():
-    axes = schedule_gantt(plan(canonical(), scheduler="high_rank_up_deft"), title="DEFT")
+    axes = gantt(plan(canonical(), scheduler="high_rank_up_deft"), title="DEFT")
     assert axes.get_title(loc="left") == "DEFT: makespan 73 s"
     boxes = {each.get_gid(): len(each.get_paths()) for each in axes.collections if isinstance(each, PolyCollection)}
     assert boxes == {"copies": 10, "duplicates": 4}
