@@ -52,7 +52,7 @@ def calls(path, function):
 
 def test_every_notebook_lies_in_the_folder_of_its_paper():
     folders = {"decima": range(21), "idle_slots": range(21, 30), "cloud": range(30, 40), "heterogeneous": range(40, 50)}
-    folders |= {"lookahead": range(50, 60), "capacity": range(60, 70), "benchmark": range(70, 80)}
+    folders |= {"capacity": range(60, 70), "benchmark": range(70, 80)}
     assert {path.parent.name for path in PAPERS} == set(folders)
     assert [path for path in PAPERS if int(path.stem[:2]) not in folders[path.parent.name]] == []
     assert list((ROOT / "notebooks").glob("*.ipynb")) == [START]

@@ -55,7 +55,7 @@ class Checked(Protocol):
 
 
 # Schedulers for clusters whose executors neither come, go nor fail.
-FIXED = ("lookahead", "remote")
+FIXED = ("remote",)
 # Ways to decide that are no registered scheduler.
 OBJECTS = {"python": lambda rng: Through("random"), "idler": lambda rng: Idler(0.05), "network": random_policy}
 
@@ -72,7 +72,7 @@ class SparkCluster:
     def random_run(self, seed, subject, folder):
         rng = np.random.default_rng(seed)
         workload, settings = random_workload(rng, max_jobs=6, max_tasks=9), random_settings(rng)
-        if seed % 3 == 2 and subject != "lookahead":  # which plans for one class
+        if seed % 3 == 2:
             workload, settings = _asking(workload, rng), settings.replace(classes=_classes(rng))
         elif seed % 3 == 1 and subject not in FIXED:
             settings = random_units(rng, settings.replace(reoffer=True))

@@ -135,6 +135,8 @@ RENAMED = {
     "cloud plan": "optimum --system cloud --log FILE",
     "cloud vms": "workload vms",
 }
+# Commands and options that are gone, with the last version that has them.
+REMOVED = {"bench duel": "0.2.0", "optimum --fluid": "0.2.0"}
 
 
 class VerbGroup(TyperGroup):
@@ -160,8 +162,11 @@ class DecimaGroup(VerbGroup):
         """Choose the command that the first words mean.
 
         Raises:
-            ConfigError: The command has another name now, or :meth:`Verb.resolve` says why.
+            ConfigError: The command has another name now or is gone, or :meth:`Verb.resolve` says why.
         """
+        words = (f"{args[0]} {word.partition('=')[0]}" for word in args[1:] if word == args[1] or word.startswith("--"))
+        if removed := next((each for each in words if each in REMOVED), None):
+            raise ConfigError(f"'decima {removed}' is gone; version {REMOVED[removed]} is the last one that has it")
         if args and args[0] in RENAMED and args[0] not in self.verbs:
             old = " ".join(args[:2]) if " ".join(args[:2]) in RENAMED else args[0]
             raise ConfigError(f"'decima {old}' is now 'decima {RENAMED[old]}'")
