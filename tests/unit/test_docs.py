@@ -118,7 +118,9 @@ def test_unequal_executors_as_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_commands(text("unequal"), r"\$ ", 9)
     capsys.readouterr()
-    (python,), (instance,) = blocks(text("unequal"), "python"), blocks(text("unequal"), "json")
+    (python, own), (instance,) = blocks(text("unequal"), "python"), blocks(text("unequal"), "json")
+    execute(own)
+    assert "round robin keeps to the rules" in capsys.readouterr().out
     execute(python)
     shown = capsys.readouterr().out
     assert "no schedule is shorter than" in shown

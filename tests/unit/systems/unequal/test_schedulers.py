@@ -48,7 +48,6 @@ def test_ranks_of_the_canonical_example():
         ("dls", 91.0, 10),
         ("tds", 78.0, 13),
         ("tdca", 73.0, 14),
-        ("dfrn", 73.0, 14),
         ("high_rank_up_deft", 73.0, 14),
         ("high_rank_up_deft:slots=insertion", 73.0, 14),
         ("high_rank_up_deft:decision=event", 78.0, 12),
@@ -241,12 +240,3 @@ def test_every_node_is_on_a_path_and_on_an_executor():
             placed = merged(instance, paths)
             assert len(placed) == len(instance.cluster)
             assert {node for each in placed for node in each} == set(nodes)
-
-
-def test_dfrn_takes_copies_back_that_do_not_help():
-    cheap = Instance([Job("fork", [2.0, 3.0, 4.0], [(0, 1), (0, 2)], [0.0, 0.0])], Cluster([1.0, 1.0], 1.0))
-    assert not plan(cheap, scheduler="dfrn").duplicate.any()
-    dear = plan(TWO, scheduler="dfrn")
-    validate(TWO, dear)
-    assert dear.makespan_s == 6.0
-    assert dear.duplicate.sum() == 1
