@@ -32,7 +32,7 @@ def times(instance: Instance) -> Times:
     mean times.
     """
     nodes = len(instance)
-    mean_s = instance.mean_time_s
+    mean_s = instance.mean_cost_s
     start, parent, data = instance.parents
     child_start, child, child_data = instance.children
     sent_s = instance.cluster.mean_transfer_s(data)
@@ -107,12 +107,15 @@ def clusters(instance: Instance, node_times: Times, *, duplicate: bool) -> list[
 def merged(instance: Instance, paths: list[list[int]]) -> list[list[int]]:
     """Nodes per executor, once each; paths with most work go first, where they end first.
 
-    A path that was placed shares its nodes with later ones on the same executor, so that these add less there.
+    A path that was placed shares its nodes with later ones on the same executor, so that these add less there. Where no
+    executor can execute all nodes of a path, each node goes alone.
     """
     costs = instance.times_s
     load_s = np.zeros(len(instance.cluster))
     placed = np.zeros(costs.shape, dtype=bool)
-    for path in sorted(paths, key=lambda path: -float(instance.mean_time_s[path].sum())):
+    together = [np.isfinite(costs[path].sum(axis=0)).any() for path in paths]
+    paths = [part for path, one in zip(paths, together, strict=True) for part in ([path] if one else zip(path))]
+    for path in sorted(map(list, paths), key=lambda path: -float(instance.mean_cost_s[path].sum())):
         added_s = costs[path].sum(axis=0)
         for node in path:
             added_s -= np.where(placed[node], costs[node], 0.0)
@@ -164,4 +167,4 @@ def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule
     forced = np.empty(len(instance), dtype=np.int64)
     for executor, nodes in enumerate(merged(instance, paths)):
         forced[nodes] = executor
-    return list_rule(instance, rules, rank_up(instance), forced=forced).schedule()
+    return list_rule(instance, rules, rank_up(instance, node_s=instance.mean_cost_s), forced=forced).schedule()
