@@ -118,7 +118,9 @@ def test_heterogeneous_executors_as_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_commands(text("heterogeneous"), r"\$ ", 9)
     capsys.readouterr()
-    (python,), (instance,) = blocks(text("heterogeneous"), "python"), blocks(text("heterogeneous"), "json")
+    (python, own), (instance,) = blocks(text("heterogeneous"), "python"), blocks(text("heterogeneous"), "json")
+    execute(own)
+    assert "round robin keeps to the rules" in capsys.readouterr().out
     execute(python)
     shown = capsys.readouterr().out
     assert "no schedule is shorter than" in shown
