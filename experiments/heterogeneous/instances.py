@@ -21,7 +21,7 @@ BOUND = "lower_bound"
 OURS = "lachesis"
 # Baselines of section V-B; then what its related work names, and this project's own.
 PAPER = ("fifo_deft", "sjf_deft", "hrrn_deft", "high_rank_up_deft", "heft", "tdca", "decima_deft")
-OTHERS = ("cpop", "dls", "tds", "dfrn", "peft", "discounted_rank", "linear_rank")
+OTHERS = ("cpop", "dls", "tds", "peft", "discounted_rank", "linear_rank")
 SCHEDULERS = (*PAPER, *OTHERS, OURS)
 # Those that figures show.
 SHOWN = (*PAPER, "discounted_rank", "linear_rank", OURS, BOUND)

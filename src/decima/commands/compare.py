@@ -97,7 +97,7 @@ def compare(
         if gantt is not None:
             workload = spec.workload(seed)
             runs = [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in competitors.values()]
-            outputs.draw_schedules(gantt, module, runs)
+            outputs.draw_schedules(gantt, runs)
     if out is not None:
         if out.suffix in (".md", ".tex"):
             text = comparison.to_markdown() if out.suffix == ".md" else comparison.to_latex()

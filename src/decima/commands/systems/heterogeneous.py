@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -119,18 +119,6 @@ def task_table(result: HeterogeneousResult) -> pandas.DataFrame:
     import pandas
 
     return pandas.DataFrame(result_fields(result)["copies"])
-
-
-def figure(results: Sequence[HeterogeneousResult]) -> Any:
-    """Gantt charts of schedules above each other."""
-    from decima.plotting import style
-    from decima.plotting.gantt import schedule_gantt
-
-    rows = results[0].num_executors
-    drawn = style.new_figure(style.PAGE, min(9.0, 1.2 + 0.25 * max(rows, 4)) * len(results))
-    for axes, result in zip(drawn.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
-        schedule_gantt(result.schedule, axes)
-    return drawn
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ _EXPORTS = {
     "optimum.bounds": ["lower_bound"],
     "optimum.priority_search": ["search"],
     "result": ["Schedule"],
+    "schedulers.check": ["check_scheduler"],
     "schedulers.registry": ["list_schedulers", "make_scheduler"],
     "settings": ["Rules"],
     "system": ["plan"],
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from decima.systems.heterogeneous.optimum.bounds import lower_bound as lower_bound
     from decima.systems.heterogeneous.optimum.priority_search import search as search
     from decima.systems.heterogeneous.result import Schedule as Schedule
+    from decima.systems.heterogeneous.schedulers.check import check_scheduler as check_scheduler
     from decima.systems.heterogeneous.schedulers.registry import list_schedulers as list_schedulers
     from decima.systems.heterogeneous.schedulers.registry import make_scheduler as make_scheduler
     from decima.systems.heterogeneous.settings import Rules as Rules

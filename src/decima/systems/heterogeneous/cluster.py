@@ -34,7 +34,8 @@ class Cluster:
     speeds: Sequence[float] | None = None  # float64 [executors], above 0; None where ``costs`` is given
     rate: float | Sequence[Sequence[float]] = None  # one for all pairs, or [sender, receiver]; the diagonal is not read
     latency_s: float = 0.0  # of each transfer between two executors, however little is sent
-    costs: Sequence[Sequence[float]] | None = None  # execution times in seconds, float64 [nodes, executors]
+    # Execution times in seconds, float64 [nodes, executors]; infinite where an executor cannot execute a node.
+    costs: Sequence[Sequence[float]] | None = None
     names: Sequence[str] = ()  # of the executors; "0", "1", ... when omitted
 
     def __post_init__(self) -> None:
@@ -44,7 +45,9 @@ class Cluster:
             object.__setattr__(self, "speeds", numbers("speeds", self.speeds, strictly=True))
             executors = len(self.speeds)
         else:
-            costs = numbers("costs", self.costs, ndim=2)
+            costs = numbers("costs", self.costs, infinite=True, ndim=2)
+            if (alone := np.isinf(costs).all(axis=1)).any() and costs.shape[1]:
+                raise WorkloadError(f"costs: no executor can execute node {np.argmax(alone)}; expected a finite time")
             object.__setattr__(self, "costs", costs)
             executors = costs.shape[1]
         if not executors:
@@ -133,13 +136,14 @@ class Cluster:
         if self.speeds is not None:
             body["speeds"] = self.speeds.tolist()
         else:
-            body["costs"] = self.costs.tolist()
-        if self.uniform:
-            body["rate"] = self.rate if np.isfinite(self.rate) else "inf"
-        else:
-            rows = self.rate.tolist()
-            body["rate"] = [[each if np.isfinite(each) else "inf" for each in row] for row in rows]
+            body["costs"] = _json_ready(self.costs)
+        body["rate"] = _json_ready(np.asarray(self.rate))
         return body | {"latency_s": self.latency_s, "names": list(self.names)}
+
+
+def _json_ready(values: np.ndarray) -> Any:
+    """Numbers as JSON can hold them: infinity as a text."""
+    return np.where(np.isinf(values), "inf", values.astype(object)).tolist()
 
 
 def _rates(rate: Any, executors: int) -> float | np.ndarray:

@@ -157,12 +157,16 @@ def _job(where: str, body: Any, needed: tuple[str, ...]) -> Job:
 
 def _cluster(where: str, body: Any) -> Cluster:
     _object(body, where, (), ("speeds", "costs", "rate", "latency_s", "names"))
-    rate = body.get("rate")
-    if isinstance(rate, list):
-        rate = [[np.inf if each == "inf" else each for each in row] if isinstance(row, list) else row for row in rate]
     names = _list(body.get("names", []), f"{where}: names")
-    rate = np.inf if rate == "inf" else rate
-    return Cluster(body.get("speeds"), rate, body.get("latency_s", 0.0), body.get("costs"), names)
+    rate, costs = _with_infinity(body.get("rate"), ("inf",)), _with_infinity(body.get("costs"), ("inf", None))
+    return Cluster(body.get("speeds"), rate, body.get("latency_s", 0.0), None if costs == np.inf else costs, names)
+
+
+def _with_infinity(values: Any, words: tuple) -> Any:
+    """Numbers and lists of a JSON file; infinite for a word for it."""
+    if isinstance(values, list):
+        return [_with_infinity(each, words) for each in values]
+    return np.inf if not isinstance(values, (int, float, dict)) and values in words else values
 
 
 def _object(value: Any, where: str, required: tuple[str, ...], optional: tuple[str, ...] | None) -> dict:

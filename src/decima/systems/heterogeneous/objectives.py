@@ -68,10 +68,11 @@ def metrics(schedule: Schedule) -> Metrics:
 
 
 def sequential_s(instance: Instance) -> float:
-    """Sequential time in seconds of all nodes on the best executor (Eq. 13)."""
+    """Sequential time in seconds of all nodes on the best executor (Eq. 13); NaN if none can execute all."""
     cluster = instance.cluster
     if cluster.costs is not None:
-        return float(cluster.costs.sum(axis=0).min())
+        alone_s = float(cluster.costs.sum(axis=0).min())
+        return alone_s if np.isfinite(alone_s) else float("nan")
     return float(instance.work.sum() / cluster.speeds.max())
 
 

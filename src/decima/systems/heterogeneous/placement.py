@@ -146,6 +146,9 @@ def evaluate_at_all(state, node):
         for executor in range(state.executors):
             if not state.only_free or state.available[executor] <= state.now:
                 _evaluate_and_compare(state, node, executor)
+        if state.least == np.inf:  # no free executor can execute it: one that can does so when it is free
+            for executor in range(state.executors):
+                _evaluate_and_compare(state, node, executor)
         return
     last = NONE
     latest = -np.inf

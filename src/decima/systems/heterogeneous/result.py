@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 class Schedule:
     """Copies of nodes on executors, in the order in which they were decided.
 
-    Nothing is checked here but the lengths of the arrays; :func:`decima.systems.heterogeneous.validate` does the rest.
+    Nothing is checked here but the types and lengths of the arrays; :func:`decima.systems.heterogeneous.validate`
+    checks the rest.
+
+    Raises:
+        InvalidScheduleError: An array is not one of numbers, nodes or executors are not whole, or lengths differ.
     """
 
     instance: Instance
@@ -42,7 +46,7 @@ class Schedule:
     def __post_init__(self) -> None:
         kinds = {"node": np.int64, "executor": np.int64, "start_s": np.float64, "finish_s": np.float64}
         for name, role in kinds.items():
-            object.__setattr__(self, name, frozen(np.array(getattr(self, name), dtype=role)))
+            object.__setattr__(self, name, frozen(_column(name, getattr(self, name), role)))
         if self.duplicate is None:
             duplicate = np.ones(len(self.node), dtype=bool)
             duplicate[np.unique(self.node, return_index=True)[1]] = False
@@ -140,6 +144,19 @@ class Schedule:
                 )
                 reads.append((read, copy))
         return np.array(reads, dtype=np.int64).reshape(-1, 2)
+
+
+def _column(name: str, values: Any, role: type) -> np.ndarray:
+    """Copy of a column of a schedule as an array of a type."""
+    try:
+        column = np.array(values)
+    except ValueError:  # rows of different lengths
+        column = np.array("nested")
+    whole = column.size == 0 or column.dtype.kind in ("iu" if role is np.int64 else "iuf")
+    if column.ndim != 1 or not whole:
+        expected = "whole numbers" if role is np.int64 else "numbers of seconds"
+        raise InvalidScheduleError(f"{name} of a schedule is {values!r:.60}; expected a list of {expected}")
+    return column.astype(role)
 
 
 @dataclass(frozen=True, eq=False)

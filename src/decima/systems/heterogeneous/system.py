@@ -21,7 +21,12 @@ from decima.systems.heterogeneous.cluster import Cluster
 from decima.systems.heterogeneous.objectives import OBJECTIVES, HeterogeneousOutcome, metrics
 from decima.systems.heterogeneous.optimum.bounds import lower_bound
 from decima.systems.heterogeneous.result import HeterogeneousResult, Schedule
-from decima.systems.heterogeneous.schedulers.registry import PlanScheduler, list_schedulers, make_scheduler
+from decima.systems.heterogeneous.schedulers.registry import (
+    PlanScheduler,
+    list_schedulers,
+    make_scheduler,
+    schedule_with,
+)
 from decima.systems.heterogeneous.settings import Settings
 from decima.systems.heterogeneous.sources import InstanceText
 from decima.systems.heterogeneous.workload import Instance, Job
@@ -82,8 +87,8 @@ class HeterogeneousExecutors:
         raise ConfigError(f"schedulers of heterogeneous executors read no arrays; got {', '.join(arrays)}")
 
     def run(self, state: State, scheduler: PlanScheduler, seed: int) -> None:
-        """Schedule all nodes."""
-        state.schedule = scheduler.schedule(state.tables.instance, seed)
+        """Schedule all nodes; what comes from outside of the package is validated."""
+        state.schedule = schedule_with(scheduler, state.tables.instance, seed)
 
     def outcome(self, state: State) -> HeterogeneousOutcome:
         """Arrivals, completions and the metrics of the schedule."""
@@ -159,6 +164,8 @@ def plan(
         WorkloadError: Jobs or cluster are not as expected.
         UnknownSchedulerError: No scheduler has that name.
         ConfigError: A setting is unknown or out of range.
+        SchedulerError: A scheduler of one's own fails, or returns something else than a schedule.
+        InvalidScheduleError: The schedule of a scheduler of one's own breaks a rule of the model.
     """
     check_whole("seed", seed, least=0)
     if isinstance(jobs, Instance):
@@ -167,4 +174,4 @@ def plan(
         instance = jobs
     else:
         instance = Instance([jobs] if isinstance(jobs, Job) else list(jobs), cluster)
-    return make_scheduler(scheduler, **settings).schedule(instance, seed)
+    return schedule_with(make_scheduler(scheduler, **settings), instance, seed)

@@ -63,7 +63,9 @@ def _times(instance: Instance, schedule: Schedule, slack: float) -> Iterator[str
         node, executor = int(schedule.node[copy]), int(schedule.executor[copy])
         start_s, finish_s = float(schedule.start_s[copy]), float(schedule.finish_s[copy])
         needed_s = instance.time_s(node, executor)
-        if abs(finish_s - start_s - needed_s) > slack:
+        if np.isinf(needed_s):
+            yield f"{_copy(schedule, copy)} cannot be: this executor cannot execute the node"
+        elif abs(finish_s - start_s - needed_s) > slack:
             yield (
                 f"{_copy(schedule, copy)} takes {finish_s - start_s:g} s; expected {needed_s:g} s, without interruption"
             )

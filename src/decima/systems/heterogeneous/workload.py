@@ -193,9 +193,20 @@ class Instance:
 
     @cached_property
     def mean_time_s(self) -> np.ndarray:
-        """Execution time at the mean speed, or mean of the node's times, float64 [nodes], seconds."""
+        """Execution time at the mean speed, as in Eq. 5, or :attr:`mean_cost_s`, float64 [nodes], seconds."""
+        return self.mean_cost_s if self.cluster.speeds is None else frozen(self.work / self.cluster.mean_speed)
+
+    @cached_property
+    def mean_cost_s(self) -> np.ndarray:
+        """Mean of a node's finite times over executors, float64 [nodes], seconds.
+
+        Source: Topcuoglu, Hariri and Wu (2002), Eq. 1.
+        """
         costs = self.cluster.costs
-        return frozen(self.work / self.cluster.mean_speed if costs is None else costs.mean(axis=1))
+        if costs is None:
+            return frozen(self.work * float(np.mean(1.0 / self.cluster.speeds)))
+        possible = np.isfinite(costs)
+        return frozen(costs.mean(axis=1) if possible.all() else costs.mean(axis=1, where=possible))
 
     @cached_property
     def least_time_s(self) -> np.ndarray:

@@ -23,7 +23,7 @@ def test_the_copy_reads_the_same(name, tmp_path):
     before, after = read_event_log(LOGS / name), read_event_log(copy)
     for table in ("tasks", "stages", "queries", "executors"):
         pandas.testing.assert_frame_equal(getattr(before, table), getattr(after, table))
-    for field in ("app_id", "name", "spark_version", "adaptive", "start_ms", "end_ms", "ended"):
+    for field in ("key", "name", "spark_version", "adaptive", "start_ms", "end_ms", "ended"):
         assert getattr(before, field) == getattr(after, field), field
     one, other = collect_profiles([before]), collect_profiles([after])
     pandas.testing.assert_frame_equal(one.runs, other.runs)
@@ -57,7 +57,11 @@ def test_nothing_of_the_machine_stays(tmp_path):
     content = bytes(cramjam.zstd.decompress((tmp_path / "copy.zstd").read_bytes())).decode()
     assert "somebody" not in content
     kept = [json.loads(each) for each in content.splitlines()]
-    assert [each["Event"].removeprefix("SparkListener") for each in kept] == ["EnvironmentUpdate", "JobStart"]
+    assert [each["Event"].removeprefix("SparkListener") for each in kept] == [
+        "EnvironmentUpdate",
+        "JobStart",
+        "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+    ]
     assert kept[0]["Spark Properties"] == {"spark.sql.adaptive.enabled": "false", "spark.task.cpus": "1"}
     assert kept[1]["Properties"] == {"decima.query": "q01#0"}
     assert json.loads(kept[1]["Stage Infos"][0]["RDD Info"][0]["Scope"])["name"] == "Scan parquet"

@@ -266,7 +266,7 @@ def test_a_service_without_such_schedulers_says_so():
         schedule_by_service(canonical(), client, "heft")
 
 
-@pytest.mark.parametrize("name", ["tds", "dfrn", "tdca", "dls", "heft:drop_unread=true"])
+@pytest.mark.parametrize("name", ["tds", "tdca", "dls", "heft:drop_unread=true"])
 def test_schedulers_that_need_the_whole_plan_cannot_be_offered(name):
     with pytest.raises(ConfigError, match="expected one that takes node after node"):
         sessions_of("fair", unequal=[name])

@@ -1,6 +1,7 @@
 """Jobs, clusters, instances and their files: what goes in comes out, and what is wrong is refused in one sentence."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from decima.systems.heterogeneous import (
     canonical,
     load_instance,
     load_schedule,
+    metrics,
     plan,
     save_instance,
+    validate,
 )
 from decima.systems.heterogeneous.json_format import schedule_document
 from decima.systems.heterogeneous.ranks import rank_up
@@ -75,6 +78,7 @@ def test_malformed_jobs(values, sentence):
         ({"rate": 1.0}, "either speeds or a matrix of costs"),
         ({"costs": [[1.0, 2.0], [1.0]], "rate": 1.0}, "costs: the rows have different lengths"),
         ({"costs": [[1.0, -2.0]], "rate": 1.0}, "costs: entry .0, 1. is -2"),
+        ({"costs": [[1.0, 2.0], [np.inf, np.inf]], "rate": 1.0}, "costs: no executor can execute node 1"),
         ({"speeds": [1.0, 1.0], "rate": 1.0, "names": ["a", "a"]}, "2 names for 2 executors"),
     ],
 )
@@ -138,6 +142,25 @@ def test_instances_and_schedules_come_back_from_files(kind, tmp_path):
     read = load_schedule(tmp_path / "schedule.json", again)
     for name in ("node", "executor", "start_s", "finish_s", "duplicate"):
         assert getattr(read, name).tolist() == getattr(schedule, name).tolist(), name
+
+
+@pytest.mark.parametrize("infinity", ["inf", None])
+def test_costs_of_infinity_are_read_and_written(infinity, tmp_path):
+    jobs = [{"name": "two", "nodes": [{"name": "a"}, {"name": "b"}], "edges": []}]
+    cluster = {"costs": [[1.0, infinity], [infinity, 2.5]], "rate": "inf"}
+    (tmp_path / "in.json").write_text(json.dumps({"jobs": jobs, "cluster": cluster}))
+    instance = load_instance(tmp_path / "in.json")
+    assert instance.cluster.costs.tolist() == [[1.0, np.inf], [np.inf, 2.5]]
+    save_instance(instance, tmp_path / "out.json")
+    written = json.loads((tmp_path / "out.json").read_text())["cluster"]
+    assert (written["costs"], written["rate"]) == ([[1.0, "inf"], ["inf", 2.5]], "inf")
+    assert load_instance(tmp_path / "out.json").signature() == instance.signature()
+    schedule = plan(instance)
+    assert schedule.executor[np.argsort(schedule.node)].tolist() == [0, 1]
+    assert np.isnan(metrics(schedule).speedup)  # no executor can execute all nodes
+    wrong = replace(schedule, executor=schedule.executor[::-1].copy())
+    with pytest.raises(InvalidScheduleError, match="cannot be: this executor cannot execute the node"):
+        validate(instance, wrong)
 
 
 SPEEDS = {"speeds": [1.0, 2.0, 4.0], "rate": 1.0}

@@ -48,7 +48,6 @@ def test_ranks_of_the_canonical_example():
         ("dls", 91.0, 10),
         ("tds", 78.0, 13),
         ("tdca", 73.0, 14),
-        ("dfrn", 73.0, 14),
         ("high_rank_up_deft", 73.0, 14),
         ("high_rank_up_deft:slots=insertion", 73.0, 14),
         ("high_rank_up_deft:decision=event", 78.0, 12),
@@ -58,6 +57,85 @@ def test_ranks_of_the_canonical_example():
 def test_makespans_of_the_canonical_example(scheduler, makespan, copies):
     schedule = plan(canonical(), scheduler=scheduler)
     assert (schedule.makespan_s, len(schedule)) == (makespan, copies)
+
+
+CHAIN = Job("chain", [3.0, 6.0], [(0, 1)], [4.0])
+
+
+def test_mean_times_by_hand():
+    """Executors of speeds 1 and 3 need 3 and 1 s for work 3: 2 s on average, and 1.5 s at the mean speed of 2."""
+    instance = Instance([CHAIN], Cluster([1.0, 3.0], 2.0))
+    assert instance.mean_cost_s == pytest.approx([2.0, 4.0], rel=1e-15)
+    assert instance.mean_time_s.tolist() == [1.5, 3.0]
+    assert rank_up(instance).tolist() == [6.5, 3.0]  # Luo et al., Eq. 5
+    assert rank_up(instance, node_s=instance.mean_cost_s) == pytest.approx([8.0, 4.0], rel=1e-15)  # Topcuoglu et al.
+    assert rank_down(instance, node_s=instance.mean_cost_s) == pytest.approx([0.0, 4.0], rel=1e-15)
+
+
+PUBLISHED = ("heft", "cpop", "peft", "dls", "min_min", "tds", "tdca")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_schedulers_do_not_depend_on_how_a_cluster_is_written(name):
+    for seed in range(30):
+        with_speeds = draw_instance(seed, jobs=2, nodes=9, executors=4, ccr=0.6, stream=seed % 3 == 0)
+        cluster = Cluster(costs=with_speeds.times_s, rate=with_speeds.cluster.rate)
+        schedules = [plan(each, scheduler=name) for each in (with_speeds, Instance(with_speeds.jobs, cluster))]
+        assert schedules[0].executor.tolist() == schedules[1].executor.tolist(), seed
+        assert schedules[0].start_s == pytest.approx(schedules[1].start_s)
+
+
+def some_cannot(seed, executors=3):
+    """An instance where a third of the times are infinite, and the same with a huge time instead."""
+    instance = draw_instance(seed, jobs=2, nodes=6, executors=executors, kind="costs", stream=seed % 2 == 0)
+    rng = np.random.default_rng(seed)
+    cannot = rng.random(instance.times_s.shape) < 0.35
+    cannot[np.arange(len(instance)), rng.integers(0, executors, len(instance))] = False
+    return [
+        Instance(instance.jobs, Cluster(costs=np.where(cannot, time_s, instance.times_s), rate=1.0))
+        for time_s in (np.inf, 1e6)
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in list_schedulers() if name != "remote"])
+def test_nodes_go_only_where_they_can_be_executed(name):
+    rules = ["", ":decision=idle", ":decision=event"] if set(SCHEDULERS.find(name).open) >= {"decision"} else [""]
+    for seed in range(12):
+        instance, _ = some_cannot(seed)
+        for rule in rules:
+            schedule = plan(instance, scheduler=name + rule)
+            validate(instance, schedule)
+            assert lower_bound(instance) <= schedule.makespan_s < 1e3, (seed, rule)
+
+
+def min_min_in_plain_python(instance):
+    """Node, executor and finish of each step: of all ready nodes the one that finishes first, where it does."""
+    start, parent, data = instance.parents
+    free_s, copies, steps = [0.0] * len(instance.cluster), {}, []
+    while len(copies) < len(instance):
+        pairs = []
+        for node in sorted(set(range(len(instance))) - set(copies)):
+            edges = range(start[node], start[node + 1])
+            for executor in range(len(instance.cluster)) if all(parent[each] in copies for each in edges) else ():
+                sent_s = [instance.there_s(data[each], [copies[parent[each]]], executor) for each in edges]
+                pairs.append((max([free_s[executor], *sent_s]) + instance.time_s(node, executor), node, executor))
+        finish_s, node, executor = min(pairs)
+        free_s[executor] = finish_s
+        copies[node] = executor, finish_s
+        steps.append((node, executor, finish_s))
+    return steps
+
+
+def test_min_min_is_its_rule():
+    for seed in range(8):
+        instance = draw_instance(seed, jobs=1, nodes=9, executors=3, ccr=0.7)
+        schedule = plan(instance, scheduler="min_min")
+        rows = zip(schedule.node.tolist(), schedule.executor.tolist(), schedule.finish_s.tolist(), strict=True)
+        for row, expected in zip(rows, min_min_in_plain_python(instance), strict=True):
+            assert row == pytest.approx(expected)
+    bag = plan([Job("bag", [5.0, 2.0, 3.0])], Cluster([1.0, 1.0], 1.0), scheduler="min_min")
+    assert bag.node.tolist() == [1, 2, 0]
+    assert bag.finish_s.tolist() == [2.0, 3.0, 7.0]
 
 
 def test_paths_share_the_nodes_that_are_placed():
@@ -241,12 +319,3 @@ def test_every_node_is_on_a_path_and_on_an_executor():
             placed = merged(instance, paths)
             assert len(placed) == len(instance.cluster)
             assert {node for each in placed for node in each} == set(nodes)
-
-
-def test_dfrn_takes_copies_back_that_do_not_help():
-    cheap = Instance([Job("fork", [2.0, 3.0, 4.0], [(0, 1), (0, 2)], [0.0, 0.0])], Cluster([1.0, 1.0], 1.0))
-    assert not plan(cheap, scheduler="dfrn").duplicate.any()
-    dear = plan(TWO, scheduler="dfrn")
-    validate(TWO, dear)
-    assert dear.makespan_s == 6.0
-    assert dear.duplicate.sum() == 1

@@ -1,12 +1,14 @@
 """The validator finds every kind of broken schedule; metrics and charts of a schedule made by hand."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 
-from decima.plotting.gantt import schedule_gantt
+import decima
+from decima.core.errors import ConfigError, DecimaError, SchedulerError
+from decima.plotting.gantt import gantt
 from decima.systems.heterogeneous import (
     Cluster,
     Instance,
@@ -14,6 +16,8 @@ from decima.systems.heterogeneous import (
     Job,
     Schedule,
     canonical,
+    check_scheduler,
+    list_schedulers,
     metrics,
     plan,
     validate,
@@ -92,6 +96,124 @@ def test_lengths_that_differ():
         Schedule(INSTANCE, [0], [0, 1], [0.0], [1.0])
 
 
+# ---- schedulers from outside of the package --------------------------------------------------------------------------
+
+
+@dataclass
+class Own:
+    """A scheduler whose schedule is what a function of the instance returns."""
+
+    make: object
+    name: str = "own"
+
+    def schedule(self, instance, seed=0):
+        return self.make(instance)
+
+
+def at_once(instance):
+    """All nodes at time 0 on the first executor."""
+    nodes = np.arange(len(instance))
+    return Schedule(instance, nodes, 0 * nodes, 0.0 * nodes, 0.0 * nodes)
+
+
+def of_another_instance(instance):
+    return plan(Instance([Job("tiny", [1.0])], Cluster([1.0])))
+
+
+@dataclass(frozen=True, eq=False)
+class Boasting(Schedule):
+    makespan_s = 0.0
+
+
+def boasting(instance):
+    true = plan(instance)
+    return Boasting(instance, true.node, true.executor, true.start_s, true.finish_s)
+
+
+BROKEN = {
+    "impossible": (at_once, InvalidScheduleError, "'own': the copy of .* takes 0 s; expected"),
+    "None": (lambda instance: None, SchedulerError, "'own' returns None; expected a Schedule"),
+    "a number": (lambda instance: 3.0, SchedulerError, "returns 3.0; expected a Schedule"),
+    "another instance": (of_another_instance, InvalidScheduleError, "'own': node .* has no copy"),
+    "no copies": (lambda instance: Schedule(instance, [], [], [], []), InvalidScheduleError, "has no copy"),
+    "half a node": (lambda i: Schedule(i, [0.5], [0], [0.0], [1.0]), InvalidScheduleError, "node .* is \\[0.5\\]"),
+    "a text": (lambda i: Schedule(i, [0], ["a"], [0.0], [1.0]), InvalidScheduleError, "executor .* whole numbers"),
+    "no list": (lambda i: Schedule(i, 0, 0, 0.0, 1.0), InvalidScheduleError, "node .* expected a list"),
+    "an exception": (lambda i: i.nothing, SchedulerError, "'own' fails with AttributeError: .* line "),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_scheduler_of_ones_own_is_never_scored(case):
+    make, error, sentence = BROKEN[case]
+    for attempt in (
+        lambda: decima.compare(["heft", Own(make)], canonical()),
+        lambda: decima.simulate(canonical(), Own(make)),
+        lambda: plan(canonical(), scheduler=Own(make)),
+        lambda: check_scheduler(Own(make)),
+    ):
+        with pytest.raises(error, match=sentence):
+            attempt()
+
+
+def test_length_is_computed_from_the_copies():
+    assert plan(canonical(), scheduler=Own(boasting)).makespan_s == 80.0
+
+
+def test_a_registered_rule_from_outside_is_validated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cheating.py").write_text(
+        "import numpy as np\n"
+        "from decima.systems.heterogeneous import Rules, Schedule\n"
+        "from decima.systems.heterogeneous.schedulers.registry import SCHEDULERS, register\n"
+        "@register('cheating', 'cheating', 'here', Rules())\n"
+        "def cheating(instance, rules, rng):\n"
+        "    zeros = np.zeros(len(instance), int)\n"
+        "    return Schedule(instance, np.arange(len(instance)), zeros, zeros, zeros)\n"
+    )
+    with pytest.raises(InvalidScheduleError, match="takes 0 s"):
+        decima.compare(["heft", "cheating.py:cheating"], canonical())
+    from decima.systems.heterogeneous.schedulers.registry import SCHEDULERS
+
+    SCHEDULERS.remove("cheating")
+
+
+@pytest.mark.parametrize("name", [name for name in list_schedulers() if name != "remote"])
+def test_every_scheduler_of_the_package_keeps_to_the_rules(name):
+    report = check_scheduler(name)
+    assert report.instances == 6
+    assert report.copies >= 39
+
+
+class Drawing:
+    """Takes chance from where it should not."""
+
+    name = "drawing"
+
+    def __init__(self, generator):
+        self.generator = generator
+
+    def schedule(self, instance, seed=0):
+        return plan(instance, scheduler="random_deft", seed=int(self.generator.integers(100)))
+
+
+def test_chance_of_its_own_is_found():
+    with pytest.raises(SchedulerError, match="two schedules of seed 0 differ"):
+        check_scheduler(Drawing(np.random.default_rng(0)))
+
+    class Global:
+        integers = staticmethod(lambda most: np.random.randint(most))  # noqa: NPY002
+
+    with pytest.raises(SchedulerError, match="the global generator of numpy"):
+        check_scheduler(Drawing(Global))
+    assert issubclass(SchedulerError, DecimaError)
+
+
+def test_a_scheduler_has_a_name():
+    with pytest.raises(ConfigError, match="the name of scheduler Own is None; expected a text"):
+        plan(canonical(), scheduler=Own(at_once, name=None))
+
+
 def test_metrics_by_hand():
     found = metrics(GOOD)
     assert found.makespan_s == 7.0
@@ -109,7 +231,7 @@ def test_metrics_by_hand():
 
 
 def test_chart_has_copies_and_transfers():
-    axes = schedule_gantt(plan(canonical(), scheduler="high_rank_up_deft"), title="DEFT")
+    axes = gantt(plan(canonical(), scheduler="high_rank_up_deft"), title="DEFT")
     assert axes.get_title(loc="left") == "DEFT: makespan 73 s"
     boxes = {each.get_gid(): len(each.get_paths()) for each in axes.collections if isinstance(each, PolyCollection)}
     assert boxes == {"copies": 10, "duplicates": 4}

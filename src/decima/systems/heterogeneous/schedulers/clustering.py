@@ -1,4 +1,4 @@
-"""Schedulers that cluster paths of nodes and duplicate shared nodes: TDS, TDCA, DFRN."""
+"""Schedulers that cluster paths of nodes and duplicate shared nodes: TDS, TDCA."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def times(instance: Instance) -> Times:
     mean times.
     """
     nodes = len(instance)
-    mean_s = instance.mean_time_s
+    mean_s = instance.mean_cost_s
     start, parent, data = instance.parents
     child_start, child, child_data = instance.children
     sent_s = instance.cluster.mean_transfer_s(data)
@@ -107,12 +107,15 @@ def clusters(instance: Instance, node_times: Times, *, duplicate: bool) -> list[
 def merged(instance: Instance, paths: list[list[int]]) -> list[list[int]]:
     """Nodes per executor, once each; paths with most work go first, where they end first.
 
-    A path that was placed shares its nodes with later ones on the same executor, so that these add less there.
+    A path that was placed shares its nodes with later ones on the same executor, so that these add less there. Where no
+    executor can execute all nodes of a path, each node goes alone.
     """
     costs = instance.times_s
     load_s = np.zeros(len(instance.cluster))
     placed = np.zeros(costs.shape, dtype=bool)
-    for path in sorted(paths, key=lambda path: -float(instance.mean_time_s[path].sum())):
+    together = [np.isfinite(costs[path].sum(axis=0)).any() for path in paths]
+    paths = [part for path, one in zip(paths, together, strict=True) for part in ([path] if one else zip(path))]
+    for path in sorted(map(list, paths), key=lambda path: -float(instance.mean_cost_s[path].sum())):
         added_s = costs[path].sum(axis=0)
         for node in path:
             added_s -= np.where(placed[node], costs[node], 0.0)
@@ -164,116 +167,4 @@ def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule
     forced = np.empty(len(instance), dtype=np.int64)
     for executor, nodes in enumerate(merged(instance, paths)):
         forced[nodes] = executor
-    return list_rule(instance, rules, rank_up(instance), forced=forced).schedule()
-
-
-@register(
-    "dfrn",
-    "DFRN",
-    "Park, Shirazi and Marquis, DFRN: a new approach for duplication based scheduling for distributed memory "
-    "multiprocessor systems (1997)",
-    Rules(),
-    open=("drop_unread",),
-)
-def dfrn(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Assign nodes level by level after copies of all parents whose data comes late.
-
-    On one executor, copies of the parents are made in the order in which their data would come, the latest first, each
-    behind copies of its own parents; then copies are taken back whose data would come no later from elsewhere.
-
-    Differs: the paper has as many equal machines as it likes. Here a node may go to an executor with a copy of the
-    parent whose data comes last, to the one where it finishes first without copies, or to the one where it would if all
-    data were there, whichever is the earliest in the end; nodes are appended, executors are not cleared.
-    """
-    return _Placement(instance).schedule()
-
-
-class _Placement:
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        self.executors = range(len(instance.cluster))
-        start, parent, data = instance.parents
-        self.parents = [
-            list(zip(parent[start[i] : start[i + 1]].tolist(), data[start[i] : start[i + 1]].tolist(), strict=True))
-            for i in range(len(instance))
-        ]
-        self.copies: list[list[tuple[int, float]]] = [[] for _ in range(len(instance))]  # executor, finish
-        self.free_s = [0.0 for _ in self.executors]
-        self.rows: list[tuple[int, int, float, float]] = []
-
-    def schedule(self) -> Schedule:
-        instance = self.instance
-        level = np.zeros(len(instance), dtype=np.int64)
-        for node in instance.order.tolist():
-            level[node] = 1 + max((level[parent] for parent, _ in self.parents[node]), default=0)
-        for node in np.lexsort((-instance.mean_time_s, level, instance.arrival_s)).tolist():
-            without = min(self.executors, key=lambda executor: self._without_copies(node, executor))
-            behind = min(self.executors, key=lambda executor: self._behind(node, executor))
-            candidates = {without, behind}
-            if self.parents[node]:
-                last, _ = max(self.parents[node], key=lambda each: self._sent(*each, -1))
-                candidates |= {executor for executor, _ in self.copies[last]}
-            trials = [self._trial(node, executor) for executor in sorted(candidates)]
-            for row in min(trials, key=lambda rows: rows[-1][3]):
-                self._put(*row)
-        return Schedule(instance, *zip(*self.rows, strict=True))
-
-    def _sent(self, parent: int, data: float, executor: int) -> float:
-        """Arrival time of the data of a parent; of an executor without copies for -1."""
-        if executor < 0:
-            sent_s = float(self.instance.cluster.mean_transfer_s(data))
-            return min(finish_s for _, finish_s in self.copies[parent]) + sent_s
-        return self.instance.there_s(data, self.copies[parent], executor)
-
-    def _behind(self, node: int, executor: int) -> float:
-        """Finish on an executor if all data were there."""
-        return self.free_s[executor] + self.instance.time_s(node, executor)
-
-    def _without_copies(self, node: int, executor: int) -> float:
-        ready_s = [self._sent(parent, data, executor) for parent, data in self.parents[node]]
-        start_s = max([self.free_s[executor], float(self.instance.arrival_s[node]), *ready_s])
-        return start_s + self.instance.time_s(node, executor)
-
-    def _trial(self, node: int, executor: int) -> list[tuple[int, int, float, float]]:
-        """Copies and the node itself at the end of an executor."""
-        order: list[int] = []
-        self._copy_parents(node, executor, order)
-        rows = self._timed([*order, node], executor)
-        for copied in order[::-1]:
-            shorter = [row[0] for row in rows if row[0] != copied]
-            without = self._timed(shorter, executor)
-            if without[-1][3] <= rows[-1][3]:
-                rows = without
-        return rows
-
-    def _copy_parents(self, node: int, executor: int, order: list[int]) -> None:
-        """Append missing parents to the order: ancestors first, latest data first."""
-        missing = [
-            (self._sent(parent, data, executor), parent)
-            for parent, data in self.parents[node]
-            if parent not in order and all(holder != executor for holder, _ in self.copies[parent])
-        ]
-        for there_s, parent in sorted(missing, key=lambda each: (-each[0], each[1])):
-            if parent in order or there_s <= self.free_s[executor]:
-                continue
-            self._copy_parents(parent, executor, order)
-            order.append(parent)
-
-    def _timed(self, nodes: list[int], executor: int) -> list[tuple[int, int, float, float]]:
-        """Rows of nodes one behind the other at the end of an executor."""
-        time_s = self.free_s[executor]
-        here: dict[int, float] = {}
-        rows = []
-        for node in nodes:
-            start_s = max(time_s, float(self.instance.arrival_s[node]))
-            for parent, data in self.parents[node]:
-                start_s = max(start_s, min(here.get(parent, np.inf), self._sent(parent, data, executor)))
-            time_s = start_s + self.instance.time_s(node, executor)
-            here[node] = time_s
-            rows.append((node, executor, start_s, time_s))
-        return rows
-
-    def _put(self, node: int, executor: int, start_s: float, finish_s: float) -> None:
-        self.rows.append((node, executor, start_s, finish_s))
-        self.copies[node].append((executor, finish_s))
-        self.free_s[executor] = finish_s
+    return list_rule(instance, rules, rank_up(instance, node_s=instance.mean_cost_s), forced=forced).schedule()

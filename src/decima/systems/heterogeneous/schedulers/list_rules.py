@@ -40,14 +40,14 @@ def hrrn_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Lis
 
 @register("high_rank_up_deft", "HighRankUp-DEFT", "Luo et al., Section V-B", Rules())
 def high_rank_up_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Assign the node with the largest upward rank by DEFT."""
+    """Assign the node with the largest upward rank of Eq. 5 by DEFT."""
     return list_rule(instance, rules, rank_up(instance))
 
 
 @register("heft", "HEFT", "Topcuoglu, Hariri and Wu (2002), Section 4.1", Rules(slots="insertion", duplicate=False))
 def heft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
     """Assign the node with the largest upward rank where it finishes first, without copies."""
-    return list_rule(instance, rules, rank_up(instance))
+    return list_rule(instance, rules, rank_up(instance, node_s=instance.mean_cost_s))
 
 
 @register("random_deft", "random", "ours, for comparison", Rules(), draws=True)

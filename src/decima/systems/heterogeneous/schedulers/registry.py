@@ -6,21 +6,24 @@ Keys are the settings of :class:`.Rules` that a scheduler leaves open, its param
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from decima.core.checks import check_whole
+from decima.core.checks import check_whole, is_name
 from decima.core.decision import Parameter
-from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.core.errors import ConfigError, DecimaError, SchedulerError, UnknownSchedulerError
 from decima.core.grammar import Option, hint, read_fields, read_value, split_options
 from decima.core.registry import Registry, SchedulerEntry
+from decima.systems.heterogeneous.checking import InvalidScheduleError
 from decima.systems.heterogeneous.engine import ListRule
 from decima.systems.heterogeneous.pruning import drop_unread
 from decima.systems.heterogeneous.result import Schedule
 from decima.systems.heterogeneous.settings import Rules
+from decima.systems.heterogeneous.validation import validate
 from decima.systems.heterogeneous.workload import Instance
 
 ALL = tuple(each.name for each in fields(Rules))
@@ -208,6 +211,8 @@ def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanSched
             raise ConfigError(
                 f"settings ({', '.join(settings)}) were given for a scheduler that is made; expected none"
             )
+        if not is_name(name := getattr(scheduler, "name", None)):
+            raise ConfigError(f"the name of scheduler {type(scheduler).__name__} is {name!r:.60}; expected a text")
         return scheduler
     if not isinstance(scheduler, str):
         raise ConfigError(f"a scheduler is a name or has a method schedule(instance, seed), got {scheduler!r:.60}")
@@ -221,6 +226,43 @@ def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanSched
     return replace(scheduler, text=text) if isinstance(scheduler, PlanScheduler) else make_scheduler(scheduler)
 
 
+def schedule_with(scheduler: PlanScheduler, instance: Instance, seed: int = 0) -> Schedule:
+    """Schedule an instance and validate a schedule from outside.
+
+    A schedule of code outside of the package counts only if it keeps the rules of the model.
+
+    Args:
+        scheduler: A scheduler, or an object with ``name`` and ``schedule(instance, seed)``.
+        instance: Jobs and cluster.
+        seed: Source of all chance, 0 or more.
+
+    Raises:
+        SchedulerError: The code from outside fails, or does not return a schedule.
+        InvalidScheduleError: Its schedule breaks a rule of the model; the message names the first breach.
+    """
+    origin = scheduler.entry.factory if type(scheduler) is PlanScheduler else type(scheduler)
+    if getattr(origin, "__module__", "").startswith("decima.systems."):
+        return scheduler.schedule(instance, seed)  # tests validate the schedules of these
+    where = f"scheduler {getattr(scheduler, 'name', type(scheduler).__name__)!r}"
+    try:
+        schedule = scheduler.schedule(instance, seed)
+        if not isinstance(schedule, Schedule):
+            raise SchedulerError(f"{where} returns {schedule!r:.60}; expected a Schedule of the instance")
+        # Made anew: neither another instance nor a method of its own says how long it is.
+        columns = (schedule.node, schedule.executor, schedule.start_s, schedule.finish_s)
+        schedule = Schedule(instance, *columns, scheduler=schedule.scheduler, settings=schedule.settings)
+        validate(instance, schedule)
+    except InvalidScheduleError as error:
+        raise InvalidScheduleError(f"{where}: {error}") from error
+    except DecimaError:
+        raise
+    except Exception as error:  # whatever code from outside raises
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        line = f"{last.filename}, line {last.lineno}"
+        raise SchedulerError(f"{where} fails with {type(error).__name__}: {error} ({line})") from error
+    return schedule
+
+
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     """Name and typed settings, parameters and options of the scheduler that a text means.
 
@@ -229,6 +271,8 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         ConfigError: A setting is unknown, or its value of another type.
     """
     name, _ = SCHEDULERS.split(text)
+    if name == "dfrn":
+        raise UnknownSchedulerError("scheduler 'dfrn' is gone; expected 'tds' or 'tdca', which also duplicate nodes")
     entry = SCHEDULERS.find(name)
     _, texts = split_options(text, entry.options[0].name if entry.options else None, name)
     where = f"scheduler {text!r}"

@@ -1,4 +1,4 @@
-"""Static list schedulers with special executor rules: CPOP, PEFT, DLS."""
+"""Static list schedulers with special executor rules: CPOP, PEFT, DLS, MinMin."""
 
 import numpy as np
 
@@ -30,7 +30,8 @@ def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule
     The other nodes go where they finish first. Jobs that arrive at the same time count as one DAG with one critical
     path.
     """
-    priority = rank_up(instance) + rank_down(instance)
+    mean_s = instance.mean_cost_s
+    priority = rank_up(instance, node_s=mean_s) + rank_down(instance, node_s=mean_s)
     forced = np.full(len(instance), -1)
     start, child, _ = instance.children
     entries = np.diff(instance.parents[0]) == 0
@@ -51,10 +52,11 @@ def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule
 
 
 def _best_executor(instance: Instance, path: list[int]) -> int:
-    """Executor with the smallest sum of execution times of the nodes of a path."""
+    """Executor with the smallest sum of execution times of a path's nodes; -1 if none can execute all."""
     cluster = instance.cluster
     if cluster.costs is not None:
-        return int(np.argmin(cluster.costs[path].sum(axis=0)))
+        sums = cluster.costs[path].sum(axis=0)
+        return int(np.argmin(sums)) if np.isfinite(sums).any() else -1
     return int(np.argmax(cluster.speeds))
 
 
@@ -110,8 +112,25 @@ def dls(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
 
     Static levels have mean execution times where the paper has medians, as in the comparisons of Topcuoglu et al.
     """
-    level = rank_up(instance, transfers=0.0)
+    return _by_level(instance, rules, rank_up(instance, transfers=0.0, node_s=instance.mean_cost_s))
+
+
+@register(
+    "min_min",
+    "MinMin",
+    "Ibarra and Kim (1977), named by Maheswaran et al., dynamic mapping of a class of independent tasks (1999)",
+    Rules(duplicate=False),
+    open=("drop_unread",),
+)
+def min_min(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+    """Append the node that finishes first of all, where it does."""
+    return _by_level(instance, rules, -instance.mean_cost_s)
+
+
+def _by_level(instance: Instance, rules: Rules, level: np.ndarray) -> Schedule:
+    """Append by the largest level less start, plus mean time less time there."""
     planner = Planner(instance, rules)
+    planner.record.bind("mean_time", instance.mean_cost_s, copy=False)
     _schedule(planner.record.address, level)
     return planner.schedule()
 
