@@ -15,7 +15,7 @@ class LeftOut:
     """Members that are left out of what is read.
 
     Args:
-        source: What is read, for messages; may be empty.
+        source: What is read, for the warning.
         noun: What a member is called.
     """
 
@@ -41,10 +41,9 @@ class LeftOut:
             WorkloadError: None was read, and some are left out.
         """
         count = len(self.reasons)
-        where = f"{self.source}: " if self.source else ""
         if count and not kept:
             many = f"none of {count} {self.noun}s can be read; the first: " if count > 1 else ""
-            raise WorkloadError(f"{where}{many}{self.reasons[0]}")
+            raise WorkloadError(f"{many}{self.reasons[0]}")
         if count:
             listed = "; ".join(self.reasons[:_NAMED]) + ("; ..." if count > _NAMED else "")
-            warnings.warn(f"{where}{count} of {count + kept} {self.noun}s left out: {listed}", stacklevel=2)
+            warnings.warn(f"{self.source}: {count} of {count + kept} {self.noun}s left out: {listed}", stacklevel=2)
