@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from decima.workload.jobs import Workload
 
 JobsText = Annotated[
-    str, typer.Argument(metavar="JOBS", help="A source with options (tpch:n=5,sizes=2g), or a file (.json, .parquet).")
+    str,
+    typer.Argument(
+        metavar="JOBS",
+        help="A source with options (tpch:n=5,sizes=2g), a file (.json, .parquet, .dax, .dot, .stg), or a folder.",
+    ),
 ]
 
 
@@ -110,13 +114,15 @@ def check(
 
 def import_workflows(
     system: str,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Workflows of WfCommons (.json).")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Task graphs (WfCommons .json, .dax, .dot, .stg).")
+    ],
     *,
     out: Annotated[Path, option("FILE", "Where to write jobs and cluster (.json).")],
     cluster: options.SystemOptions,
     seed: Annotated[int, option("N", "Seed of the speeds of executors.")] = 0,
 ) -> None:
-    """Convert WfCommons workflows to jobs for heterogeneous executors; data is in MB."""
+    """Convert task graphs to jobs for heterogeneous executors; data is in MB."""
     from decima.systems.heterogeneous import Instance, save_instance
     from decima.systems.heterogeneous.wfcommons import import_wfcommons
 

@@ -112,13 +112,15 @@ class Comparison:
         for row in summary.itertuples():
             sign = "" if math.isnan(row.mean) or not row.mark else f"{row.mark} "
             low = max(row.low, 0.0) if row.least >= 0.0 else row.low  # what is never negative has no such mean
-            interval = "" if math.isnan(row.low) else f"{low:{form}} to {row.high:{form}}"
+            ends = f"{low:{form}}", f"{row.high:{form}}"
+            interval = "" if math.isnan(row.low) or ends[0] == ends[1] else " to ".join(ends)
             change = "baseline"
             if row.scheduler != self.baseline:
                 change = "" if math.isnan(row.change_percent) else _mark_of_change(row.mark, marks[self.baseline])
                 change += _number(row.change_percent, "+.1f", " %")
-                if not math.isnan(row.change_low):
-                    change += f" ({row.change_low:+.1f} to {row.change_high:+.1f})"
+                ends = f"{row.change_low:+.1f}", f"{row.change_high:+.1f}"
+                if not math.isnan(row.change_low) and ends[0] != ends[1]:
+                    change += f" ({' to '.join(ends)})"
             rows.append(
                 {"scheduler": row.scheduler, shown: sign + _number(row.mean, form)}
                 | ({"95 % interval": interval} if self.num_runs > 1 else {})
@@ -221,7 +223,7 @@ def compare(
     Args:
         schedulers: Names or scheduler objects, or a mapping from a label to either.
         jobs: One workload; one per seed; a text, the name of a source with options (drawn anew for every seed) or the
-            path of a file; what such a text was read into; or a function from a seed to a workload.
+            path of a file or folder; what such a text was read into; or a function from a seed to a workload.
         executors: Executors of the cluster, 50 by default.
         seeds: Runs of every scheduler, or how many; for a sequence of workloads 0, 1, ... if not given. Where neither
             jobs nor runs take chance, only the first is run.
@@ -309,6 +311,8 @@ def _workloads(jobs, seeds, system: System) -> tuple[list[SystemWorkload], list[
     """Lists of one workload and one seed per run."""
     if isinstance(jobs, (str, Path)):
         jobs = system.read_jobs(str(jobs))
+    if hasattr(jobs, "members") and (members := jobs.members(0)) is not None:  # of a folder: each once
+        jobs, seeds = members, DEFAULT_SEEDS
     listed = isinstance(jobs, Sequence) and not isinstance(jobs, system.workload_type)
     if listed and not jobs:
         raise ConfigError("no workload given; expected at least one")

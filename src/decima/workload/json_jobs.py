@@ -17,11 +17,12 @@ from decima.core.files import atomic_write_text, read_json, unique_keys
 from decima.core.grammar import Option
 from decima.workload import parquet
 from decima.workload.jobs import Job, Workload
-from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
+from decima.workload.left_out import LeftOut
+from decima.workload.profile import WAVES, JobProfile, Stage, check_writable, with_tasks
 from decima.workload.sources import WorkloadSource, file_digest
+from decima.workload.task_graphs import folder_files, read_task_graph
 from decima.workload.tpch import profiles as tpch
 from decima.workload.tpch import raw as tpch_raw
-from decima.workload.wfcommons import is_workflow, read_workflow
 
 ORIGIN = "json"
 ANY_LEVEL = 1  # the one level of a stage whose durations do not depend on the number of executors
@@ -36,24 +37,37 @@ _TPCH_NAME = re.compile(r"q(?P<query>\d+)-(?P<size>\d+g)")
 def load(path: str | os.PathLike) -> Workload:
     """Read a workload from a file.
 
-    A JSON file has jobs or a workflow of WfCommons; all profiles of a `.parquet` file are one batch.
+    A JSON file has jobs, and a task graph (:mod:`decima.workload.task_graphs`) is one job. All profiles of a `.parquet`
+    file are one batch, and so are the jobs of all files of a folder. Malformed jobs and files are left out.
 
     The label is the one in the file, else the file's name without its ending.
 
     Raises:
         DataUnavailableError: there is no such file, or a TPC-H job is asked for and the data was not fetched.
-        WorkloadError: the content is malformed; names job and stage, or line and column.
+        WorkloadError: the content is malformed, or no job is left; names job and stage, or line and column.
+
+    Warns:
+        UserWarning: Jobs or files are left out, with reasons and first names.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise WorkloadError(f"a workload file is given by its path, got {path!r:.60}")
     path = Path(path)
+    if path.is_dir():
+        jobs, left_out = [], LeftOut(str(path), "file")
+        files = folder_files(path)
+        for file in files:
+            with left_out.member():
+                jobs += load(file).jobs
+        with parquet.inside(path):
+            left_out.finish(len(files) - len(left_out.reasons))
+        return Workload(tuple(jobs), path.stem)
     if path.suffix == ".parquet":
         return Workload(tuple(Job(profile) for profile in parquet.read_profiles(path)), path.stem)
+    graph = read_task_graph(path)
     with parquet.inside(path):
-        content = _parse(path)
-        if is_workflow(content):
-            return Workload((Job(read_workflow(content, "workflow").profile),), path.stem)
-        return _workload(content, path.stem)
+        if graph is not None:
+            return Workload((Job(graph.profile),), path.stem)
+        return _workload(_parse(path), path)
 
 
 def save(workload: Workload, path: str | os.PathLike) -> None:
@@ -97,19 +111,29 @@ def _parse(path: Path) -> Any:
         raise WorkloadError(f"not JSON text: {error}") from error
 
 
-def _workload(content: Any, default_label: str) -> Workload:
+def _workload(content: Any, path: Path) -> Workload:
     if isinstance(content, list):
         content = {"jobs": content}
     where = "workload"
     _expect(where, "the content", content, dict)
     _check_keys(where, content, required=("jobs",), optional=("label", "profiles"))
     bodies = _expect(where, "profiles", content.get("profiles", {}), dict)
-    named = {name: _profile(f"profile {name!r}", name, body) for name, body in bodies.items()}
-    jobs = [_job(index, entry, named) for index, entry in enumerate(_expect(where, "jobs", content["jobs"], list))]
-    return Workload(tuple(jobs), _expect(where, "label", content.get("label", default_label), str))
+    label = _expect(where, "label", content.get("label", path.stem), str)
+    named: dict[str, JobProfile | WorkloadError] = {}
+    for name, body in bodies.items():
+        try:
+            named[name] = _profile(f"profile {name!r}", name, body)
+        except WorkloadError as error:  # of the jobs that have it
+            named[name] = error
+    jobs, left_out = [], LeftOut(str(path))
+    for index, entry in enumerate(_expect(where, "jobs", content["jobs"], list)):
+        with left_out.member():
+            jobs.append(_job(index, entry, named, bodies))
+    left_out.finish(len(jobs))
+    return Workload(tuple(jobs), label)
 
 
-def _job(index: int, entry: Any, named: Mapping[str, JobProfile]) -> Job:
+def _job(index: int, entry: Any, named: Mapping[str, JobProfile | WorkloadError], bodies: Mapping[str, Any]) -> Job:
     where = f"job {index}"
     _expect(where, "entry", entry, dict)
     name = _expect(where, "name", entry.get("name", ""), str)
@@ -124,6 +148,8 @@ def _job(index: int, entry: Any, named: Mapping[str, JobProfile]) -> Job:
         if key not in named:
             raise WorkloadError(f"{where}: profile {key!r} is not defined; the file defines {sorted(named)}")
         profile = named[key]
+        if isinstance(profile, WorkloadError):
+            raise WorkloadError(f"{where}: {profile}") from profile
     else:
         _check_keys(where, entry, required=("size", "query"), optional=_ARRIVAL_KEYS)
         size, query = (entry[key] for key in ("size", "query"))
@@ -135,8 +161,12 @@ def _job(index: int, entry: Any, named: Mapping[str, JobProfile]) -> Job:
     initial = entry.get("initial")
     if initial is not None:
         _expect(where, "initial", initial, bool)
+    requests = _job_requests(where, entry.get("requests"))
+    stages = entry.get("stages") or bodies.get(entry.get("profile"), {}).get("stages", ())
+    if requests is not None and len(requests) == len(stages):  # those of stages without tasks go with these
+        requests = [request for request, stage in zip(requests, stages, strict=True) if stage["tasks"] != 0]
     with parquet.inside(where):
-        return Job(profile, arrival_ms, initial, name, _job_requests(where, entry.get("requests")))
+        return Job(profile, arrival_ms, initial, name, requests)
 
 
 def _profile(where: str, name: str, body: Any) -> JobProfile:
@@ -152,7 +182,7 @@ def _profile(where: str, name: str, body: Any) -> JobProfile:
     stages = tuple(
         _stage(f"{where}, stage {names[index]!r}", names[index], stage, number) for index, stage in enumerate(bodies)
     )
-    return JobProfile(body.get("name", name), stages, body.get("source", ORIGIN))
+    return with_tasks(body.get("name", name), stages, body.get("source", ORIGIN))
 
 
 def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stage:
@@ -161,9 +191,12 @@ def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stag
     for key in ("memory", "cpu"):
         if key in body:
             _expect(where, key, body[key], _NUMBER)
-    if ("duration_ms" in body) == ("durations" in body):
+    idle = body["tasks"] == 0 and body["tasks"] is not False
+    if ("duration_ms" in body) == ("durations" in body) and not (idle and "durations" not in body):
         raise WorkloadError(f"{where}: expected exactly one of 'duration_ms' and 'durations' (per executor count)")
-    if "duration_ms" in body:
+    if idle:
+        tables = {ANY_LEVEL: dict.fromkeys(WAVES, np.zeros(1))}
+    elif "duration_ms" in body:
         tables = {ANY_LEVEL: _waves(where, body["duration_ms"])}
     else:
         tables = _levels(where, _expect(where, "durations", body["durations"], dict))
@@ -323,6 +356,8 @@ def file_profiles(path: str) -> tuple[JobProfile, ...]:
         status = Path(path).stat()
     except (OSError, ValueError) as error:  # a zero byte in the path
         raise DataUnavailableError(f"no workload file to read at {path!r:.200}: {error}") from error
+    if Path(path).is_dir():
+        raise WorkloadError(f"{path} is a folder; expected a file, or the folder itself as --jobs")
     return _universe(path, status.st_mtime_ns, status.st_size)
 
 
@@ -338,5 +373,5 @@ SOURCE = WorkloadSource(
     "profiles of a file of one's own, drawn from like those of any other source",
     file_profiles,
     lambda path: file_digest(Path(path)),
-    options=(Option("path", "a .parquet of profiles, or a .json of jobs", required=True),),
+    options=(Option("path", "a .parquet of profiles, a .json of jobs, or a task graph", required=True),),
 )

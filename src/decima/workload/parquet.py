@@ -7,12 +7,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.core.files import atomic_path
-from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
+from decima.workload.left_out import LeftOut
+from decima.workload.profile import WAVES, JobProfile, Stage, check_writable, with_tasks
 
 FORMAT = "decima-profiles"
 VERSION = "1"
@@ -75,11 +77,14 @@ def write_profiles(
 def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
     """Read and validate every profile of a file written by `write_profiles`.
 
-    Durations are read-only views into one buffer, so loading many profiles is cheap.
+    Durations are read-only views into one buffer, so loading many profiles is cheap. A malformed job is left out.
 
     Raises:
         DataUnavailableError: there is no such file.
-        WorkloadError: the file is truncated, damaged, of another format or version, or holds a malformed job.
+        WorkloadError: the file is truncated, damaged, of another format or version, or no job is left.
+
+    Warns:
+        UserWarning: Jobs are left out, with reasons and first names.
     """
     import pyarrow
     from pyarrow import parquet
@@ -89,12 +94,13 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
     table = _arrow(path, lambda: parquet.ParquetFile(path, page_checksum_verification=True).read(use_threads=False))
     pyarrow.default_memory_pool().release_unused()
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
+    nulls: dict[int, str] = {}  # column of a null by row
     for name, array in column.items():
         if name in OPTIONAL and _PLAIN[name] is None:
             array = getattr(array, "values", None)
         while array is not None:
             if array.null_count:
-                raise WorkloadError(f"{path}: column {name} holds null; expected a value everywhere")
+                nulls |= {row: name for row, value in enumerate(column[name].to_pylist()) if _holds_null(value, name)}
             array = getattr(array, "values", None)
     flat = {
         name: column[name].to_pylist()
@@ -104,24 +110,37 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
     said = {name: column[name].to_pylist() if name in column else [_PLAIN[name]] * rows for name in OPTIONAL}
     waves = [_unnest(column[f"{wave}_ms"]) for wave in WAVES]
     profiles: list[JobProfile] = []
+    left_out = LeftOut(str(path))
     with inside(path):
         for begin, end in _job_rows(flat["job_index"], flat["stage_index"]):
-            stages = tuple(
-                Stage(
-                    flat["stage"][row],
-                    flat["num_tasks"][row],
-                    flat["parents"][row],
-                    flat["levels"][row],
-                    *(wave[row] for wave in waves),
-                    **{name: values[row] for name, values in said.items()},
+            with left_out.member():
+                name = flat["job"][begin]
+                if incomplete := [nulls[row] for row in range(begin, end) if row in nulls]:
+                    raise WorkloadError(f"job {name!r}: column {incomplete[0]} holds null; expected a value everywhere")
+                stages = tuple(
+                    Stage(
+                        flat["stage"][row],
+                        flat["num_tasks"][row],
+                        flat["parents"][row],
+                        flat["levels"][row],
+                        *(wave[row] for wave in waves),
+                        **{name: values[row] for name, values in said.items()},
+                    )
+                    for row in range(begin, end)
                 )
-                for row in range(begin, end)
-            )
-            for field in ("job", "source"):
-                if len(set(flat[field][begin:end])) != 1:
-                    raise WorkloadError(f"the rows of job {flat['job'][begin]!r} differ in column {field}")
-            profiles.append(JobProfile(flat["job"][begin], stages, flat["source"][begin]))
+                for field in ("job", "source"):
+                    if len(set(flat[field][begin:end])) != 1:
+                        raise WorkloadError(f"the rows of job {name!r} differ in column {field}")
+                profiles.append(with_tasks(name, stages, flat["source"][begin]))
+        left_out.finish(len(profiles))
     return profiles
+
+
+def _holds_null(value: Any, name: str) -> bool:
+    """Whether a value of a column has a null where none may be."""
+    if value is None:
+        return not (name in OPTIONAL and _PLAIN[name] is None)
+    return isinstance(value, list) and any(each is None or _holds_null(each, name) for each in value)
 
 
 @contextlib.contextmanager

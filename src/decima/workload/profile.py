@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -198,6 +198,43 @@ class JobProfile:
         for index in reversed(self.topological_order):
             length[index] = weight[index] + max((length[child] for child in self.children[index]), default=0.0)
         return length
+
+
+def with_tasks(name: str, stages: Sequence[Stage], source: str) -> JobProfile:
+    """Profile without the stages that have no tasks, which pass their parents on to their children.
+
+    Args:
+        name: Of the job.
+        stages: All stages; the durations of one without tasks do not matter.
+        source: Where the profile comes from.
+
+    Raises:
+        WorkloadError: As :class:`JobProfile`, or no stage has tasks.
+    """
+    idle = [is_whole(stage.num_tasks) and stage.num_tasks == 0 for stage in stages]
+    if not any(idle):
+        return JobProfile(name, tuple(stages), source)
+    nothing = {"num_tasks": 1, "levels": (1,)} | dict.fromkeys(WAVES, (np.zeros(1),))
+    timed = [replace(stage, **nothing) if none else stage for stage, none in zip(stages, idle, strict=True)]
+    checked = JobProfile(name, tuple(timed), source)
+    if all(idle):
+        raise WorkloadError(f"job {name!r} has no tasks; expected at least one")
+    sent: list[dict[int, float]] = [{} for _ in stages]  # by parents that stay, MB
+    for index in checked.topological_order:
+        stage = checked.stages[index]
+        for parent, size in zip(stage.parents, stage.data_mb or (0.0,) * len(stage.parents), strict=True):
+            for above, passed in ((parent, size),) if not idle[parent] else ((each, 0.0) for each in sent[parent]):
+                sent[index][above] = sent[index].get(above, 0.0) + passed
+    number = {index: position for position, index in enumerate(i for i, none in enumerate(idle) if not none)}
+    kept = [
+        replace(
+            stages[index],
+            parents=tuple(number[parent] for parent in sent[index]),
+            data_mb=None if stages[index].data_mb is None else tuple(sent[index].values()),
+        )
+        for index in number
+    ]
+    return JobProfile(name, tuple(kept), source)
 
 
 def check_writable(profile: JobProfile) -> None:

@@ -342,12 +342,12 @@ def parse_jobs(text: str) -> JobSpec:
     """
     name, _ = SOURCES.split(text)
     if name not in (*list_sources(), *PRESETS) and ":" not in name:
-        if "." in text or "/" in text:
+        if "." in text or "/" in text or Path(text).is_dir():
             return JobSpec(text, path=Path(text))
         names = [*list_sources(), *PRESETS]
         raise ConfigError(
             f"unknown jobs {text!r}{hint(name, names)}; expected a workload source ({', '.join(names)}), with options "
-            "such as tpch:n=20, or the path of a .json or .parquet file"
+            "such as tpch:n=20, or the path of a file or folder of jobs"
         )
     preset = PRESETS.get(name, name)
     source = get_source(name if preset == name else preset.partition(":")[0])

@@ -1,4 +1,4 @@
-"""Workflows in the JSON format of WfCommons, WfFormat 1.4 and 1.5 or later."""
+"""Workflows in the JSON format of WfCommons, WfFormat 1.0 to 1.6."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from decima.core.errors import WorkloadError
 from decima.workload.profile import JobProfile, Stage
 
-VERSIONS = ("1.4", "1.5", "1.6")
+VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
 ORIGIN = "wfcommons"
 _MB = 1e6
 _LARGEST = 1e15
@@ -66,40 +66,69 @@ def read_workflow(content: Any, where: str) -> Workflow:
     version = _get(content, "schemaVersion", where, str)
     if version not in VERSIONS:
         raise WorkloadError(f"{where}: version {version!r} of WfFormat is unknown; expected {', '.join(VERSIONS)}")
-    read = _from_1_4 if version == "1.4" else _from_1_5
-    names, named_parents, runtimes, inputs, outputs, sizes = read(where, workflow)
+    read = _from_1_4 if version < "1.5" else _from_1_5
+    title = content.get("name")
+    title = title if isinstance(title, str) and title else "workflow"
+    return connected(where, title, *read(where, workflow))
+
+
+def connected(
+    where: str,
+    title: str,
+    names: list[str],
+    named_parents: list[list[str]],
+    runtimes: list[float | None],
+    inputs: list[list[str]],
+    outputs: list[list[str]],
+    sizes: dict[str, float],
+) -> Workflow:
+    """Workflow whose edges carry the files that a child reads of a parent.
+
+    Args:
+        where: Name of the file, for error messages.
+        title: Name of the workflow.
+        names: Of the tasks.
+        named_parents: Names of each task's parents.
+        runtimes: Of each task, seconds.
+        inputs: Files that each task reads.
+        outputs: Files that each task writes.
+        sizes: Bytes of the files.
+
+    Raises:
+        WorkloadError: There is no task, a name is there twice, or parents, runtimes or sizes are missing.
+    """
     if not names:
         raise WorkloadError(f"{where} has no tasks; expected at least one")
-    number_of = {name: index for index, name in enumerate(names)}
-    if len(number_of) < len(names):
+    index_of = {name: index for index, name in enumerate(names)}
+    if len(index_of) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise WorkloadError(f"{where}: task {twice!r} is there twice")
     parents: list[list[int]] = [[] for _ in names]
     data_mb: list[list[float]] = [[] for _ in names]
     for child, name in enumerate(names):
         for parent in dict.fromkeys(named_parents[child]):
-            if parent not in number_of:
+            if parent not in index_of:
                 raise WorkloadError(f"{where}: task {name!r} has the unknown parent {parent!r}")
-            sent = set(inputs[child]) & set(outputs[number_of[parent]])
+            sent = set(inputs[child]) & set(outputs[index_of[parent]])
             if missing := [file for file in sent if file not in sizes]:
                 raise WorkloadError(f"{where}: file {missing[0]!r} has no size")
-            parents[child].append(number_of[parent])
+            parents[child].append(index_of[parent])
             data_mb[child].append(sum(sorted(sizes[file] for file in sent)) / _MB)
     runtime_s = []
     for name, runtime in zip(names, runtimes, strict=True):
         if runtime is None:
             raise WorkloadError(f"{where}: task {name!r} has no runtime; expected a workflow that was executed")
-        runtime_s.append(_number(f"{where}: runtime of task {name!r}", runtime))
-    title = content.get("name")
-    return Workflow(title if isinstance(title, str) and title else "workflow", names, parents, runtime_s, data_mb)
+        runtime_s.append(number_of(f"{where}: runtime of task {name!r}", runtime))
+    return Workflow(title, names, parents, runtime_s, data_mb)
 
 
 def _from_1_4(where: str, workflow: dict) -> tuple[list, list, list, list, list, dict]:
-    """Tasks with runtimes and files inside."""
+    """Tasks with runtimes and files inside, versions before 1.5."""
     called: dict[str, str] = {}
     names, parents, runtimes, inputs, outputs = [], [], [], [], []
     sizes: dict[str, float] = {}
-    for task in _items(_get(workflow, "tasks", f"{where}: workflow", list), f"{where}: tasks"):
+    listed = "jobs" if "jobs" in workflow and "tasks" not in workflow else "tasks"  # jobs up to version 1.1
+    for task in _items(_get(workflow, listed, f"{where}: workflow", list), f"{where}: {listed}"):
         name = _name(where, task, "id" if "id" in task else "name")
         names.append(name)
         # Files of this version name parents by id or by name.
@@ -118,7 +147,7 @@ def _from_1_4(where: str, workflow: dict) -> tuple[list, list, list, list, list,
             (inputs if link == "input" else outputs)[-1].append(title)
             size = file.get("sizeInBytes", file.get("size"))
             if size is not None:
-                sizes[title] = _number(f"{where}: size of file {title!r}", size)
+                sizes[title] = number_of(f"{where}: size of file {title!r}", size)
     known = set(names)
     parents = [[each if each in known else called.get(each, each) for each in those] for those in parents]
     return names, parents, runtimes, inputs, outputs, sizes
@@ -137,7 +166,7 @@ def _from_1_5(where: str, workflow: dict) -> tuple[list, list, list, list, list,
     for file in _items(specification.get("files", []), f"{where}: files"):
         if file.get("sizeInBytes") is not None:
             title = _name(where, file, "id")
-            sizes[title] = _number(f"{where}: size of file {title!r}", file["sizeInBytes"])
+            sizes[title] = number_of(f"{where}: size of file {title!r}", file["sizeInBytes"])
     names, parents, runtimes, inputs, outputs = [], [], [], [], []
     for task in _items(_get(specification, "tasks", f"{where}: specification", list), f"{where}: tasks"):
         name = _name(where, task, "id")
@@ -174,7 +203,8 @@ def _texts(value: Any, where: str) -> list[str]:
     return value
 
 
-def _number(where: str, value: Any) -> float:
+def number_of(where: str, value: Any) -> float:
+    """Value as a float, checked to be a number from 0 on."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise WorkloadError(f"{where} is {json.dumps(value):.60}; expected a number")
     if not 0.0 <= value <= _LARGEST:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import decima
 from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.workload import Job, Workload, load, parquet, save, synthetic_poisson, tpch_poisson, tpch_profile
 from tests.profiles import make_profile, make_stage
@@ -150,7 +151,6 @@ def stage(**change):
 
 
 IN_STAGE = {
-    "zero tasks": (stage(tasks=0), "num_tasks is 0"),
     "negative tasks": (stage(tasks=-1), "num_tasks is -1"),
     "text for tasks": (stage(tasks="2"), "num_tasks is '2'"),
     "null for tasks": (stage(tasks=None), "num_tasks is None"),
@@ -228,6 +228,52 @@ def test_error_outside_a_stage(tmp_path, content, message):
         load(write(tmp_path, content))
     assert message in str(caught.value)
     assert "jobs.json" in str(caught.value)
+
+
+GOOD = {"name": "good", "stages": [{"tasks": 1, "duration_ms": 5}]}
+MEMBERS = {name: (content[0] if isinstance(content, list) else content, part)
+           for name, (content, part) in (IN_STAGE | ELSEWHERE).items()
+           if isinstance(content, list) and len(content) == 1 and "surrogate" not in name}  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "message"), MEMBERS.values(), ids=MEMBERS)
+def test_a_malformed_job_is_left_out_and_named(tmp_path, entry, message):
+    path = write(tmp_path, {"jobs": [entry, GOOD, GOOD]})
+    with pytest.warns(UserWarning, match=r"jobs\.json: 1 of 3 jobs left out: ") as caught:
+        assert [job.name for job in load(path).jobs] == ["good", "good"]
+    assert message in str(caught[0].message)
+
+
+def test_a_malformed_profile_is_that_of_its_jobs(tmp_path):
+    profiles = {"bad": {"stages": [{"tasks": -1, "duration_ms": 1}]}, "fine": {"stages": GOOD["stages"]}}
+    jobs = [{"profile": "bad"}, {"profile": "fine"}, {"profile": "bad", "arrival_ms": 3}]
+    with pytest.warns(UserWarning, match=r"2 of 3 jobs left out: job 0: job 'bad', .*; job 2: job 'bad'"):
+        assert len(load(write(tmp_path, {"profiles": profiles, "jobs": jobs}))) == 1
+    with pytest.raises(WorkloadError, match=r"jobs\.json: none of 2 jobs can be read; the first: job 0: job 'bad'"):
+        load(write(tmp_path, {"profiles": profiles, "jobs": [jobs[0], jobs[2]]}))
+
+
+def test_stages_without_tasks_are_passed_over(tmp_path):
+    """a -> none -> b and a -> b: what the empty stage sends is nothing, and its parents are those of its children."""
+    stages = [
+        {"name": "b", "tasks": 1, "duration_ms": 1, "parents": ["none", "a", "none2"], "data_mb": [7, 3, 9]},
+        {"name": "none", "tasks": 0, "parents": ["a"], "data_mb": 5},
+        {"name": "none2", "tasks": 0, "parents": ["none", "c"], "data_mb": [1, 1], "duration_ms": []},
+        {"name": "a", "tasks": 2, "duration_ms": 4},
+        {"name": "c", "tasks": 3, "duration_ms": 0},
+    ]
+    job = {"name": "etl", "stages": stages, "requests": [0.1, 0.2, 0.3, 0.4, 0.5]}
+    loaded = load(write(tmp_path, [job])).jobs[0]
+    b, a, c = loaded.profile.stages
+    assert (b.name, a.name, c.name) == ("b", "a", "c")
+    assert dict(zip(b.parents, b.data_mb, strict=True)) == {1: 3.0, 2: 0.0}
+    assert loaded.requests[:, 0].tolist() == [0.1, 0.4, 0.5]
+    assert decima.simulate(load(tmp_path / "jobs.json"), executors=2).avg_jct_s > 0.0
+    empty = {"name": "empty", "stages": [{"tasks": 0}]}
+    with pytest.warns(UserWarning, match="1 of 2 jobs left out: job 'empty' has no tasks"):
+        assert len(load(write(tmp_path, [GOOD, empty]))) == 1
+    with pytest.raises(WorkloadError, match="job 'empty' has no tasks; expected at least one"):
+        load(write(tmp_path, [empty]))
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_other_tables_are_refused(path, change, message):
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("num_tasks", [7, 0, 2, 2, 2], "job 'etl', stage 'join': num_tasks is 0"),
+        ("num_tasks", [7, -1, 2, 2, 2], "job 'etl', stage 'join': num_tasks is -1"),
         ("parents", [[1], [0], [], [1], []], "job 'etl': stages form a cycle"),
         ("stage", ["scan", None, "a", "last", "start"], "column stage holds null"),
         ("job_index", [0, 5, 1, 2, 2], "do not count up from 0"),
@@ -122,6 +122,19 @@ def test_other_tables_are_refused(path, change, message):
         ("levels", [[5, 10**8], [1], [5], [5], [5]], "job 'etl', stage 'scan': profile level 100000000"),
     ],
 )
-def test_columns_that_do_not_fit_are_named_with_the_file(path, column, values, message):
+def test_columns_that_do_not_fit_are_named_with_the_file(profiles, path, column, values, message):
     rewrite(path, **{column: values})
-    refuse(path, rf"profiles\.parquet: .*{message}")
+    if "count" in message:
+        refuse(path, rf"profiles\.parquet: .*{message}")
+        return
+    with pytest.warns(UserWarning, match=rf"profiles\.parquet: 1 of 3 jobs left out: .*{message}"):
+        assert [profile.name for profile in read_profiles(path)] == [profile.name for profile in profiles[1:]]
+    parquet.write_table(parquet.read_table(path).slice(0, 2), path)
+    refuse(path, rf"profiles\.parquet: .*{message}")  # nothing else is there
+
+
+def test_a_stage_without_tasks_passes_its_parents_on(path, profiles):
+    rewrite(path, num_tasks=[7, 2, 2, 2, 0])  # the last stage is the parent of the one before it
+    assert profiles[2].stages[0].parents == (1,)
+    (stage,) = read_profiles(path)[2].stages
+    assert (stage.name, stage.parents) == (profiles[2].stages[0].name, ())

@@ -34,5 +34,5 @@ def test_it_can_be_saved_and_read_again(tmp_path):
 def test_a_mistake_names_the_file(tmp_path):
     path = tmp_path / "flow.json"
     path.write_text(json.dumps(NEW | {"schemaVersion": "2.0"}))
-    with pytest.raises(WorkloadError, match=r"flow.json: workflow: version '2.0' of WfFormat is unknown"):
+    with pytest.raises(WorkloadError, match=r"flow.json: version '2.0' of WfFormat is unknown"):
         decima.load(path)

@@ -30,7 +30,7 @@ class Options:
         option(
             "JOBS",
             "canonical; random:nodes=100,ccr=5; gauss:size=8; fft:points=16; jobs of stages (embedded:n=20); "
-            "or a file with jobs (.json).",
+            "or a file with jobs (.json, .dax, .dot, .stg). A comparison takes a folder of files, too.",
             "--jobs",
             show_default="embedded:n=20 at the paper's sizes",
         ),
@@ -52,7 +52,7 @@ class Options:
 
     def files(self) -> tuple[Path | None, ...]:
         """Files that are read, which no output may replace."""
-        return (Path(self.jobs),) if self.jobs is not None and self.jobs.endswith(".json") else ()
+        return (path,) if (path := self.spec().path) is not None else ()
 
     def spec(self) -> InstanceText:
         """Instances of the text; by default the jobs of the paper at CCR 1."""

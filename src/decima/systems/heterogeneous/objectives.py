@@ -68,7 +68,7 @@ def metrics(schedule: Schedule) -> Metrics:
 
 
 def sequential_s(instance: Instance) -> float:
-    """Sequential time in seconds of all nodes on the best executor (Eq. 13); NaN if none can execute all."""
+    """Time in s of all nodes on the best executor (Eq. 13), NaN without one."""
     cluster = instance.cluster
     if cluster.costs is not None:
         alone_s = float(cluster.costs.sum(axis=0).min())

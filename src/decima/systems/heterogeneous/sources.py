@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from decima.core.errors import ConfigError
 from decima.core.grammar import Option, read_options, read_value, split_options
 from decima.systems.heterogeneous import generators
 from decima.systems.heterogeneous.cluster import GIGABIT, Cluster
 from decima.systems.heterogeneous.generators import canonical
 from decima.systems.heterogeneous.json_format import load_instance, read_document
-from decima.systems.heterogeneous.tpch import NATIVE, PAPER_SIZES, from_workload, read_edges, silent_stages
+from decima.systems.heterogeneous.tpch import MEAN_SPEED, NATIVE, PAPER_SIZES, from_workload, read_edges, silent_stages
 from decima.systems.heterogeneous.workload import Instance
+from decima.workload.jobs import Job, Workload
+from decima.workload.left_out import LeftOut
 from decima.workload.sources import parse_jobs
+from decima.workload.task_graphs import folder_files, read_task_graph
 
 #: Jobs of the paper: TPC-H at its sizes, of this project's Spark.
 PAPER_JOBS = f"embedded:n=20,sizes={PAPER_SIZES}"
@@ -73,7 +78,9 @@ def read_instance(
 
     Args:
         text: ``canonical``; ``random:nodes=100,ccr=5``, ``gauss:size=8``, ``fft:points=16`` with matrices of costs; an
-            instance file; or jobs of the simulator, from a source or a file, such as ``embedded:n=20``.
+            instance file; a task graph (:mod:`decima.workload.task_graphs`), whose nodes take their time on an executor
+            of speed 1, or of the mean of the paper's speeds where these are drawn; or jobs of the simulator, from a
+            source or a file, such as ``embedded:n=20``.
         cluster: What is said about the cluster; it replaces that of a file.
         edges: Sizes of edges for jobs of the simulator, ``ccr=x``, ``measured`` or ``own``; omitted: what the jobs say.
         seed: Source of all chance, 0 or more.
@@ -97,16 +104,25 @@ def read_instance(
             options_read["executors"] = cluster.executors
         return _GENERATORS[name](seed=seed, **options_read)
     spec = parse_jobs(text)
+    if spec.path is not None and spec.path.is_dir():
+        raise ConfigError(f"{text} is a folder; expected a file here (a comparison takes each file of a folder)")
     if spec.path is not None and spec.path.suffix == ".json" and _is_instance(spec.path):
         if edges is not None:
             raise ConfigError(f"{spec.path} has sizes of edges; expected no others")
         return load_instance(spec.path, cluster.make(seed) if cluster.stated else None)
-    workload = spec.workload(seed)
+    graph = None if spec.path is None or spec.path.suffix == ".parquet" else read_task_graph(spec.path)
+    works = None
+    if graph is None:
+        workload = spec.workload(seed)
+    else:
+        profile = graph.profile
+        works = {profile: np.array(graph.runtime_s) * (MEAN_SPEED if cluster.speeds is None else 1.0)}
+        workload = Workload((Job(profile),), spec.path.stem)
     if edges is None:
         if any(silent_stages(profile) for profile in workload.profiles):
             raise ConfigError(f"jobs {text!r} have no sizes of edges; expected --edges ccr=NUMBER or --edges measured")
         edges = NATIVE
-    return from_workload(workload, read_edges(edges), cluster.make(seed), seed)
+    return from_workload(workload, read_edges(edges), cluster.make(seed), seed, works)
 
 
 @dataclass(frozen=True)
@@ -120,13 +136,31 @@ class InstanceText:
     @property
     def path(self) -> Path | None:
         """The file, if it is one."""
-        return Path(self.text) if self.text is not None and self.text.endswith(".json") else None
+        return Path(self.text) if self.text is not None and Path(self.text).is_file() else None
 
     def workload(self, seed: int) -> Instance:
         """The instance of a seed."""
         if self.text is None:
             return read_instance(PAPER_JOBS, self.cluster, self.edges or "ccr=1", seed)
         return read_instance(self.text, self.cluster, self.edges, seed)
+
+    def members(self, seed: int) -> list[Instance] | None:
+        """One instance for each file of a folder; None where the text means no folder.
+
+        Raises:
+            WorkloadError: No file can be read.
+
+        Warns:
+            UserWarning: Files are left out, with reasons and first names.
+        """
+        if self.text is None or not Path(self.text).is_dir():
+            return None
+        instances, left_out = [], LeftOut(self.text, "file")
+        for file in folder_files(Path(self.text)):
+            with left_out.member():
+                instances.append(read_instance(str(file), self.cluster, self.edges, seed))
+        left_out.finish(len(instances))
+        return instances
 
     def workloads(self, seeds: Sequence[int]) -> list[Instance]:
         """The instances of several seeds."""

@@ -19,7 +19,7 @@ from decima.core.objectives import Objective
 from decima.core.system import Best, register_system
 from decima.systems.heterogeneous.cluster import Cluster
 from decima.systems.heterogeneous.objectives import OBJECTIVES, HeterogeneousOutcome, metrics
-from decima.systems.heterogeneous.optimum.bounds import lower_bound
+from decima.systems.heterogeneous.optimum.bounds import lower_bound, whole_bound_s
 from decima.systems.heterogeneous.result import HeterogeneousResult, Schedule
 from decima.systems.heterogeneous.schedulers.registry import (
     PlanScheduler,
@@ -135,12 +135,15 @@ def best_run(workload: Instance, settings: Settings, budget: int, seed: int) -> 
 
     tables = HETEROGENEOUS_EXECUTORS.tables(workload, settings)
     schedule = priority_search.search(tables.instance, budget, seed).schedule
-    proved = schedule.makespan_s <= tables.bound_s * (1.0 + 1e-9)
+    floor_s = tables.bound_s
+    if len(tables.instance) <= exact.MOST_NODES:
+        floor_s = whole_bound_s(tables.instance, floor_s)
+    proved = schedule.makespan_s <= floor_s * (1.0 + 1e-9)
     if not proved and len(tables.instance) <= PROVED_NODES:
         with contextlib.suppress(exact.NotProvedError, MissingExtraError):
             schedule, proved = exact.optimum(tables.instance).schedule, True
     result = HETEROGENEOUS_EXECUTORS.result(State(tables, schedule), schedule.scheduler, seed)
-    return Best(result, "makespan", schedule.makespan_s, tables.bound_s, proved)
+    return Best(result, "makespan", schedule.makespan_s, floor_s, proved)
 
 
 def plan(

@@ -25,7 +25,7 @@ from decima.workload.sources import get_source
 PAPER_SIZES = "2g+5g+10g+50g+80g+100g"
 #: Mean gap in seconds of the paper's streams.
 PAPER_GAP_S = 45.0
-_MEAN_SPEED = sum(PAPER_SPEEDS) / len(PAPER_SPEEDS)
+MEAN_SPEED = sum(PAPER_SPEEDS) / len(PAPER_SPEEDS)
 
 
 MEASURED = "measured"
@@ -56,7 +56,11 @@ def _checked_ccr(ccr: float) -> float:
 
 
 def from_workload(
-    workload: Workload, edges: float | str | Mapping[str, np.ndarray], cluster: Cluster, seed: int = 0
+    workload: Workload,
+    edges: float | str | Mapping[str, np.ndarray],
+    cluster: Cluster,
+    seed: int = 0,
+    works: Mapping[JobProfile, np.ndarray] | None = None,
 ) -> Instance:
     """Make an instance of a workload of the Spark simulator; a stage becomes one node.
 
@@ -72,6 +76,7 @@ def from_workload(
             by the name of a profile, float64 [edges], child by child as the stages list their parents.
         cluster: The cluster.
         seed: Source of the sizes, 0 or more.
+        works: Work of the nodes of each profile instead of the above, float64 [stages].
 
     Raises:
         ConfigError: The seed or the ratio is out of range, or the cluster has a matrix of costs or an infinite rate.
@@ -81,8 +86,8 @@ def from_workload(
     if cluster.speeds is None:
         raise ConfigError("jobs with work need a cluster with speeds, not with a matrix of costs")
     rng = np.random.default_rng([seed, 2])
-    works = {
-        profile: np.array([stage.work_ms for stage in profile.stages]) * (_MEAN_SPEED / 1000.0)
+    works = works or {
+        profile: np.array([stage.work_ms for stage in profile.stages]) * (MEAN_SPEED / 1000.0)
         for profile in workload.profiles
     }
     all_work = np.concatenate([works[job.profile] for job in workload.jobs])

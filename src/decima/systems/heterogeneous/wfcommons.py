@@ -1,4 +1,4 @@
-"""Workflows of WfCommons as jobs for heterogeneous executors."""
+"""Task graphs, such as workflows of WfCommons, as jobs for heterogeneous executors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 
 import numpy as np
 
+from decima.core.errors import WorkloadError
 from decima.systems.heterogeneous.json_format import read_document
 from decima.systems.heterogeneous.workload import Job
-from decima.workload.wfcommons import read_workflow
+from decima.workload.task_graphs import read_task_graph
 
 
 def import_wfcommons(path: str | os.PathLike, *, arrival_s: float = 0.0) -> Job:
-    """Read a workflow as a job of nodes (tasks), work (runtimes) and data (files).
+    """Read a task graph as a job of nodes (tasks), work (runtimes) and data (files).
 
     The data of an edge is the files that the child reads of the parent. The work is the runtime in seconds, as on an
     executor of speed 1; the data is in MB. What a task reads of files that no parent writes is not counted.
@@ -23,9 +24,12 @@ def import_wfcommons(path: str | os.PathLike, *, arrival_s: float = 0.0) -> Job:
 
     Raises:
         DataUnavailableError: The file cannot be read.
-        WorkloadError: The file is no JSON, of another version, or lacks tasks, runtimes or sizes of files.
+        WorkloadError: The file has another format or version, or lacks tasks, runtimes or sizes of files.
     """
-    flow = read_workflow(read_document(path), str(path))
+    flow = read_task_graph(path)
+    if flow is None:
+        read_document(path)  # says what is wrong with JSON
+        raise WorkloadError(f"{path}: workflow is missing; expected a workflow of WfCommons")
     edges = [(parent, child) for child, parents in enumerate(flow.parents) for parent in parents]
     data = [size for sizes in flow.data_mb for size in sizes]
     return Job(flow.name, np.array(flow.runtime_s), edges, data, arrival_s, flow.tasks)

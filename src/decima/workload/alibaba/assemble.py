@@ -1,7 +1,7 @@
 """Assembly of a :class:`Trace` from rows of stages and tasks; anomalies are resolved here.
 
-Names of tasks say the DAG: ``J4_2_3`` is task 4 with parents 2 and 3. A task of the trace is a stage here, an
-instance a task.
+Names of tasks say the DAG: ``J4_2_3`` and ``J4_2_3_Stg1`` are task 4 with parents 2 and 3. A task of the trace is a
+stage here, an instance a task.
 
 Source: GitHub ``alibaba/clusterdata``, ``cluster-trace-v2018/schema.md``.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 import re
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +20,8 @@ from decima.core.errors import WorkloadError
 from decima.workload.alibaba.trace import Trace, TraceReport
 
 LONGEST = 50  # characters after which the trace cuts names
-_DAG = re.compile(r"[A-Za-z]+(\d+)((?:_\d+)*)_?")
+_DAG = re.compile(r"[A-Za-z]+(\d+)((?:_\d+)*)((?:_[A-Za-z]+\d+)*)_?")
+_CUT = re.compile(r"[A-Za-z]+(\d+)((?:_\d+)*)((?:_[A-Za-z]+\d*)*)_?")
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,10 @@ def parse_name(name: str) -> TaskName | None:
     Returns:
         What it says; None for an independent task, whose name has no number of this form.
     """
-    cut = len(name) >= LONGEST
-    match = _DAG.fullmatch(name)
+    match = (_CUT if len(name) >= LONGEST else _DAG).fullmatch(name)
     if match is None:
         return None
+    cut = len(name) >= LONGEST and not match[3]  # the end of a suffix says nothing about parents
     numbers = [int(each) for each in match[2].split("_")[1:]]
     if cut:
         numbers = numbers[:-1]
@@ -90,7 +93,7 @@ def assemble(
         report: Numbers found so far; completed in place.
 
     Raises:
-        WorkloadError: A parent does not exist or stages form a cycle (names job and stage), or no job is left.
+        WorkloadError: No job is left.
     """
     parsed = [parse_name(name) for name in rows.task]
     members: dict[str, list[int]] = {}
@@ -101,14 +104,21 @@ def assemble(
     parents: list[tuple[int, ...]] = []
     jobs: list[tuple[str, int]] = []  # name and first place in ``order``
     for job in sorted(members, key=submit.__getitem__):  # stable: ties stay in the order of the file
-        if _is_left_out(members[job], rows, parsed, report):
+        if (reason := _fault(members[job], rows, parsed)) is not None:
+            report.leave_out(reason, job)
             continue
         jobs.append((job, len(order)))
-        for row, above in _sorted_stages(job, members[job], parsed, rows.task, report):
+        for row, above in _sorted_stages(members[job], parsed, report):
             order.append(row)
             parents.append(above)
+    left_out = report.left_out()
     if not jobs:
-        raise WorkloadError(f"{label}: no job is left to simulate; expected at least one whole job with a DAG")
+        raise WorkloadError(
+            f"{label}: no job is left to simulate; expected at least one whole job with a DAG"
+            + (f"; left out: {left_out}" if left_out else "")
+        )
+    if left_out:
+        warnings.warn(f"{label}: {len(jobs):,} of {len(members):,} jobs are read; left out: {left_out}", stacklevel=2)
     kept = np.array(order, dtype=np.int64)
     offset, duration_ms = _durations(kept, rows, instance_row, instance_s, report)
     report.requests_above_one = int(np.count_nonzero(rows.plan_mem[kept] > 1.0))
@@ -134,27 +144,45 @@ def assemble(
     )
 
 
-def _is_left_out(members: list[int], rows: StageRows, parsed: list[TaskName | None], report: TraceReport) -> bool:
-    """Whether a job cannot be simulated; counts why."""
-    numbers = [parsed[row].number for row in members if parsed[row] is not None]
-    if not numbers:
-        report.jobs_of_independent_tasks += 1
-        return True
-    if len(set(numbers)) < len(numbers):
-        report.jobs_with_repeated_stage += 1
-        return True
+def _fault(members: list[int], rows: StageRows, parsed: list[TaskName | None]) -> str | None:
+    """Field of the report that says why a job cannot be simulated; None if it can."""
+    named = [parsed[row] for row in members if parsed[row] is not None]
+    if not named:
+        return "jobs_of_independent_tasks"
+    numbers = {name.number for name in named}
+    if len(numbers) < len(named):
+        return "jobs_with_repeated_stage"
     finished = rows.finished[members] & (rows.instances[members] >= 1.0) & (rows.length_s[members] >= 0.0)
     if not finished.all():
-        report.unfinished_jobs += 1
-        return True
+        return "unfinished_jobs"
     if not (rows.plan_mem[members] > 0.0).all():  # false for NaN
-        report.jobs_without_plan += 1
-        return True
-    return False
+        return "jobs_without_plan"
+    if any(parent not in numbers for name in named for parent in name.parents):
+        return "jobs_with_missing_parents"
+    return "jobs_with_cycles" if len(_order({name.number: name.parents for name in named})) < len(named) else None
+
+
+def _order(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Position of each number in the topological order, small ones first; those in or below a cycle lack."""
+    children: dict[int, list[int]] = {number: [] for number in parents}
+    for number, above in parents.items():
+        for parent in above:
+            children[parent].append(number)
+    waiting = {number: len(above) for number, above in parents.items()}
+    ready = sorted(number for number, count in waiting.items() if count == 0)
+    position: dict[int, int] = {}
+    while ready:
+        number = heapq.heappop(ready)
+        position[number] = len(position)
+        for child in children[number]:
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                heapq.heappush(ready, child)
+    return position
 
 
 def _sorted_stages(
-    job: str, members: list[int], parsed: list[TaskName | None], names: list[str], report: TraceReport
+    members: list[int], parsed: list[TaskName | None], report: TraceReport
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Rows of a job in topological order, with the positions of their parents."""
     last = max(parsed[row].number for row in members if parsed[row] is not None)
@@ -176,28 +204,7 @@ def _sorted_stages(
     numbers = [number_of[row] for row in members]
     report.jobs_out_of_order += numbers != sorted(numbers)
     above = {number_of[row]: () if parsed[row] is None else parsed[row].parents for row in members}
-    children: dict[int, list[int]] = {number: [] for number in numbers}
-    for number, parents in above.items():
-        for parent in parents:
-            if parent not in children:
-                raise WorkloadError(
-                    f"job {job!r}, stage {names[row_of[number]]!r}: parent {parent} does not exist; expected one of "
-                    f"the {len(members)} stages of the job"
-                )
-            children[parent].append(number)
-    waiting = {number: len(parents) for number, parents in above.items()}
-    ready = sorted(number for number, count in waiting.items() if count == 0)
-    position: dict[int, int] = {}
-    while ready:
-        number = heapq.heappop(ready)
-        position[number] = len(position)
-        for child in children[number]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                heapq.heappush(ready, child)
-    if len(position) < len(members):
-        stuck = min(number for number in numbers if number not in position)
-        raise WorkloadError(f"job {job!r}: stages form a cycle, {names[row_of[stuck]]!r} is in or below it")
+    position = _order(above)
     return [(row_of[number], tuple(position[parent] for parent in above[number])) for number in position]
 
 

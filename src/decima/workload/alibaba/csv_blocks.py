@@ -14,12 +14,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_BYTES = 16 << 20
+_NUMBER_OR_NOTHING = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)?$"
 
 
 def read_blocks(
-    path: Path, names: Sequence[str], wanted: Sequence[str], numbers: Sequence[str], block_bytes: int = BLOCK_BYTES
+    path: Path,
+    names: Sequence[str],
+    wanted: Sequence[str],
+    numbers: Sequence[str],
+    block_bytes: int = BLOCK_BYTES,
+    malformed: list[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a csv file, a block at a time.
+
+    Malformed rows are counted: those with another number of columns are left out, and those with a text where a number
+    is expected have no numbers.
 
     Args:
         path: The file.
@@ -27,29 +36,73 @@ def read_blocks(
         wanted: Columns to read.
         numbers: Those of them that are numbers (float64, null where empty); the others are texts.
         block_bytes: Size of a block.
+        malformed: Gets the number of malformed rows.
 
     Raises:
         DataUnavailableError: There is no such file.
-        WorkloadError: The file has other columns, or a text where a number is expected.
+        WorkloadError: All rows are malformed, or it is no csv file in UTF-8.
     """
     import pyarrow as pa
     from pyarrow import csv
 
     types = {name: pa.float64() if name in numbers else pa.string() for name in wanted}
-    try:
-        reader = csv.open_csv(
+    rows, skipped, textual, reason = 0, 0, 0, ""
+
+    def skip(row: csv.InvalidRow) -> str:
+        nonlocal skipped, reason
+        skipped, reason = skipped + 1, reason or f"a row has {row.actual_columns} columns"
+        return "skip"
+
+    def blocks(column_types: dict) -> Iterator[pa.RecordBatch]:
+        return csv.open_csv(
             path,
             read_options=csv.ReadOptions(column_names=list(names), block_size=block_bytes),
+            parse_options=csv.ParseOptions(invalid_row_handler=skip),
             convert_options=csv.ConvertOptions(
-                include_columns=list(wanted), column_types=types, null_values=[""], strings_can_be_null=False
+                include_columns=list(wanted), column_types=column_types, null_values=[""], strings_can_be_null=False
             ),
         )
-        yield from reader
+
+    try:
+        try:
+            for block in blocks(types):
+                rows += len(block)
+                yield block
+        except pa.ArrowInvalid as error:  # a text where a number is expected: read texts, and convert what can be
+            given, rows, skipped, reason = rows, 0, 0, str(error).splitlines()[0]
+            for block in blocks(dict.fromkeys(wanted, pa.string())):
+                good, converted = _converted(block, types)
+                textual += len(block) - int(np.count_nonzero(good))
+                if rows + len(block) > given:
+                    yield converted.slice(max(0, given - rows))
+                rows += len(block)
     except OSError as error:
         raise DataUnavailableError(f"cannot read {path}: {error.strerror or error}") from error
     except pa.ArrowInvalid as error:
-        reason = str(error).splitlines()[0]
-        raise WorkloadError(f"{path}: {reason:.200}; expected csv with the columns {', '.join(names)}") from error
+        rows, reason = 0, str(error).splitlines()[0]
+        skipped = 1
+    if skipped + textual and textual >= rows:
+        raise WorkloadError(f"{path}: {reason:.200}; expected csv with the columns {', '.join(names)}")
+    if malformed is not None:
+        malformed.append(skipped + textual)
+
+
+def _converted(block: pa.RecordBatch, types: dict) -> tuple[np.ndarray, pa.RecordBatch]:
+    """Rows whose numbers are all numbers, and the block of texts with numbers in these."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    good = pa.array(np.ones(len(block), dtype=bool))
+    for name, wanted in types.items():
+        if wanted == pa.float64():
+            good = pc.and_(good, pc.match_substring_regex(block[name], _NUMBER_OR_NOTHING))
+    columns = []
+    for name, wanted in types.items():
+        texts = block[name]
+        if wanted == pa.float64():
+            texts = pc.if_else(pc.and_(good, pc.not_equal(texts, "")), texts, None)
+        columns.append(pc.cast(texts, wanted))
+    return good.to_numpy(zero_copy_only=False), pa.RecordBatch.from_arrays(columns, names=list(types))
 
 
 class TaskKeys:

@@ -115,7 +115,7 @@ def read_csv(tasks: Path, instances: Path, length_s: float = LENGTH_S) -> Trace:
 
     Raises:
         DataUnavailableError: A file is missing.
-        WorkloadError: A file has other columns, or a DAG is none.
+        WorkloadError: A file has other columns, or no whole job is left.
     """
     import pyarrow as pa
 

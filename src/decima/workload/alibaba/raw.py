@@ -72,7 +72,10 @@ def read_raw(
     Raises:
         ConfigError: The window is none.
         DataUnavailableError: There is no ``batch_task.csv``.
-        WorkloadError: A file has other columns, a DAG is none, or the window holds no job.
+        WorkloadError: A file has other columns, or the window holds no whole job.
+
+    Warns:
+        UserWarning: Jobs or rows are left out, with reasons and first names.
     """
     if not is_number(start_s) or not 0.0 <= start_s < math.inf:
         raise ConfigError(f"start_s is {start_s!r}; expected seconds of at least 0")
@@ -82,14 +85,14 @@ def read_raw(
     if not tasks.is_file():
         raise DataUnavailableError(f"there is no file {tasks}; expected a folder with {TASKS} of the trace of 2018")
     report = TraceReport()
-    rows = _rows(tasks, start_s, length_s, block_bytes)
+    rows = _rows(tasks, start_s, length_s, report, block_bytes)
     row, seconds = np.zeros(0, dtype=np.int64), np.zeros(0)
     if instances.is_file():
         row, seconds = _instances(instances, TaskKeys(rows.job, rows.task), report, block_bytes)
     return assemble(rows, row, seconds, label=LABEL, source=ORIGIN, length_s=float(length_s), report=report)
 
 
-def _rows(path: Path, start_s: float, length_s: float, block_bytes: int) -> StageRows:
+def _rows(path: Path, start_s: float, length_s: float, report: TraceReport, block_bytes: int) -> StageRows:
     """Rows of the jobs whose earliest stage starts in the window."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -103,11 +106,12 @@ def _rows(path: Path, start_s: float, length_s: float, block_bytes: int) -> Stag
         raise WorkloadError(f"{path}: no job starts from {start_s:g} to {start_s + length_s:g} s; expected some")
     known = pa.array(sorted(names), pa.string())
     wanted = (*_TASK_TEXTS, *_TASK_NUMBERS)
-    blocks = []
-    for block in read_blocks(path, _TASK_COLUMNS, wanted, _TASK_NUMBERS, block_bytes):
+    blocks, malformed = [], []
+    for block in read_blocks(path, _TASK_COLUMNS, wanted, _TASK_NUMBERS, block_bytes, malformed):
         kept = block.filter(pc.is_in(block["job_name"], value_set=known))
         if len(kept):
             blocks.append(kept)
+    report.malformed_rows += sum(malformed)
     table = pa.Table.from_batches(blocks)
     job = table["job_name"].to_pylist()
     number = {name: table[name].to_numpy() for name in _TASK_NUMBERS}
@@ -137,7 +141,8 @@ def _instances(path: Path, keys: TaskKeys, report: TraceReport, block_bytes: int
     """Row and duration in seconds of every finished instance of the rows."""
     wanted = ("task_name", "job_name", "status", "start_time", "end_time")
     row, seconds = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-    for block in read_blocks(path, _INSTANCE_COLUMNS, wanted, ("start_time", "end_time"), block_bytes):
+    malformed: list[int] = []
+    for block in read_blocks(path, _INSTANCE_COLUMNS, wanted, ("start_time", "end_time"), block_bytes, malformed):
         row_of = keys.rows(block["job_name"], block["task_name"])
         ours = row_of >= 0
         if not ours.any():
@@ -149,4 +154,5 @@ def _instances(path: Path, keys: TaskKeys, report: TraceReport, block_bytes: int
         report.unfinished_instances += int(np.count_nonzero(ours & ~whole))
         row.append(row_of[whole])
         seconds.append(duration[whole])
+    report.malformed_rows += sum(malformed)
     return np.concatenate(row), np.concatenate(seconds)

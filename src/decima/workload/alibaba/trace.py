@@ -32,6 +32,9 @@ class TraceReport:
     unfinished_jobs: int = 0  # left out: a stage did not end as Terminated, lacks instances or ends before its start
     jobs_without_plan: int = 0  # left out: a stage has no memory request above 0
     jobs_with_repeated_stage: int = 0  # left out: two rows have the same task number
+    jobs_with_missing_parents: int = 0  # left out: a stage names a parent that the job does not have
+    jobs_with_cycles: int = 0  # left out: stages wait for each other
+    malformed_rows: int = 0  # left out; jobs with a text where a number is expected count as unfinished
     cut_names: int = 0  # kept without the parents that the cut took
     jobs_with_cut_names: int = 0
     repeated_parents: int = 0  # names that give a parent twice; taken once
@@ -41,13 +44,34 @@ class TraceReport:
     cpu_above_one: int = 0  # stages that ask for more than a core; they get one
     stages_without_durations: int = 0  # no finished instance was recorded; the length of the stage stands for all
     unfinished_instances: int = 0  # left out
+    examples: dict[str, list[str]] = field(default_factory=dict)  # first jobs that are left out, by field
+
+    def leave_out(self, reason: str, job: str) -> None:
+        """Count a job under the field of a reason, and keep the names of the first three."""
+        setattr(self, reason, getattr(self, reason) + 1)
+        names = self.examples.setdefault(reason, [])
+        names += [job] if len(names) < 3 else []
+
+    def left_out(self) -> str:
+        """Jobs that are left out, by reason with the first names; those without any DAG are not named."""
+        parts = []
+        for reason, names in self.examples.items():
+            count = getattr(self, reason)
+            if reason != "jobs_of_independent_tasks":
+                more = ", ..." if count > len(names) else ""
+                parts.append(f"{count:,} {reason.replace('_', ' ')} ({', '.join(names)}{more})")
+        return "; ".join(parts + [f"{self.malformed_rows:,} malformed rows"] * (self.malformed_rows > 0))
 
     def table(self) -> pandas.DataFrame:
-        """Table with a row per number: ``what`` and ``count``."""
+        """Table with a row per number: ``what``, ``count`` and, of jobs that are left out, the first names."""
         import pandas
 
-        rows = [(item.name.replace("_", " "), getattr(self, item.name)) for item in fields(self)]
-        return pandas.DataFrame(rows, columns=["what", "count"])
+        rows = [
+            (item.name.replace("_", " "), getattr(self, item.name), " ".join(self.examples.get(item.name, ())))
+            for item in fields(self)
+            if item.name != "examples"
+        ]
+        return pandas.DataFrame(rows, columns=["what", "count", "examples"])
 
 
 @dataclass(frozen=True, eq=False)

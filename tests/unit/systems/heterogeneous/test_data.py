@@ -180,7 +180,7 @@ def test_wfcommons(body, tmp_path):
         (
             NEW,
             lambda body: body.update(schemaVersion="2.0"),
-            "version '2.0' of WfFormat is unknown; expected 1.4, 1.5, 1.6",
+            "version '2.0' of WfFormat is unknown; expected 1.0, 1.1, 1.2, 1.3, 1.4",
         ),
         (NEW, lambda body: body.pop("schemaVersion"), "schemaVersion is missing"),
         (NEW, lambda body: body["workflow"].pop("specification"), "specification is missing"),

@@ -3,7 +3,9 @@
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import decima
@@ -22,7 +24,7 @@ from decima.systems.heterogeneous import (
     validate,
 )
 from decima.systems.heterogeneous.optimum import cp_sat
-from decima.systems.heterogeneous.optimum.bounds import bounds
+from decima.systems.heterogeneous.optimum.bounds import bounds, unit_s
 from decima.systems.heterogeneous.optimum.exact import NotProvedError, optimum
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
 from tests.differential.heterogeneous_program import shortest_s
@@ -147,6 +149,60 @@ def test_bounds_by_hand():
     apart = bounds(Instance([fork], Cluster([1.0, 1.0], 1.0)))
     assert apart.transfers_s == 4.0
     assert apart.single_copy_s == 6.0  # all three in one place
+
+
+UNITS = {
+    "whole": (Job("a", [4.0, 6.0], [(0, 1)], [2.0]), Cluster([1.0, 2.0], 1.0), "1"),
+    "common factor": (Job("a", [4.0, 6.0], [(0, 1)], [8.0]), Cluster([1.0, 1.0], 1.0), "2"),
+    "decimals": (Job("a", [0.1, 0.3]), Cluster([1.0, 1.0], 1.0), "1/10"),
+    "speeds": (Job("a", [1.0, 1.0]), Cluster([1.0, 3.0, 0.4], 1.0), "1/6"),  # 1, 1/3 and 5/2 s
+    "latency": (Job("a", [1.0, 1.0], [(0, 1)], [0.0]), Cluster([1.0, 1.0], 1.0, 0.25), "1/4"),
+    "rates": (Job("a", [1.0, 1.0], [(0, 1)], [1.0]), Cluster([1.0, 1.0], [[9.0, 5.0], [4.0, 9.0]]), "1/20"),
+    "arrival": (Job("a", [2.0], arrival_s=3.0), Cluster([1.0]), "1"),
+    "costs": (Job("a", [0.0, 0.0]), Cluster(costs=[[2.0, np.inf], [4.0, 6.0]], rate=np.inf), "2"),
+    "nothing": (Job("a", [0.0]), Cluster([1.0]), "None"),
+    "one executor": (Job("a", [2.0, 4.0], [(0, 1)], [0.3]), Cluster([1.0]), "2"),
+}
+
+
+@pytest.mark.parametrize("case", UNITS)
+def test_units_by_hand(case):
+    job, cluster, expected = UNITS[case]
+    assert str(unit_s(Instance([job], cluster))) == expected
+
+
+@pytest.mark.parametrize(("work", "speed"), [(3.0, 1.0), (0.3, 1.0), (3.0, 3.0), (2.1, 0.3)])
+def test_a_bound_is_rounded_up_to_the_unit(work, speed):
+    """Seven nodes on two equal executors: half of the work is no sum of nodes."""
+    bag = Instance([Job("bag", [work] * 7)], Cluster([speed, speed], 1.0))
+    found = optimum(bag)
+    assert found.explored == 0
+    assert found.bound_s == pytest.approx(found.makespan_s) == pytest.approx(4.0 * work / speed)
+    assert lower_bound(bag) == pytest.approx(3.5 * work / speed)
+    best = decima.optimum(bag, budget=20)
+    assert best.proved
+    assert best.bound == pytest.approx(4.0 * work / speed)
+
+
+def test_forty_nodes_of_whole_times_are_proved():
+    """Like a standard task graph: the bound, work over executors, is half a second below the optimum."""
+    rng = np.random.default_rng(3)
+    work = rng.integers(1, 11, 40)
+    work[0] += (2 - work.sum()) % 4
+    edges = [(a, b) for b in range(40) for a in range(b) if rng.random() < 0.06]
+    instance = Instance([Job("graph", work, edges, np.zeros(len(edges)))], Cluster([1.0] * 4, 1.0))
+    assert lower_bound(instance, duplicate=False) % 1.0 == 0.5
+    found = optimum(instance, duplicate=False, time_limit_s=60.0)
+    assert found.makespan_s == found.bound_s == lower_bound(instance, duplicate=False) + 0.5
+
+
+def test_whole_times_and_huge_ones_are_solved_alike():
+    """Times that have no small unit are rounded down, and the proof leaves a millionth open."""
+    for seed in range(3):
+        instance = draw_instance(seed, jobs=1, nodes=6, executors=2, whole=True, kind=KINDS[seed])
+        found = optimum(instance)
+        shifted = Instance([replace(job, work=job.work * (1.0 + 1e-13)) for job in instance.jobs], instance.cluster)
+        assert optimum(shifted).makespan_s == pytest.approx(found.makespan_s, rel=2 * cp_sat.TOLERANCE)
 
 
 def test_no_answer_in_time_is_said():

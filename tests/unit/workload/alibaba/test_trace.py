@@ -1,5 +1,7 @@
 """Reading the Alibaba trace: names, hand-made files with every oddity, halves and thinning."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,10 @@ def read(folder, tasks, instances="0,j,M1,i,1,1,1\n", **options):
 
 @pytest.fixture
 def trace(tmp_path):
-    return read(tmp_path, TASKS, INSTANCES, length_s=10.0)
+    with pytest.warns(
+        UserWarning, match=r"3 of 7 jobs are read; left out: 1 jobs without plan \(j_plan\); 1 jobs with"
+    ):
+        return read(tmp_path, TASKS, INSTANCES, length_s=10.0)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +70,12 @@ def trace(tmp_path):
         ("task_LTg0MTUwNTA5Mjg4MDkwNjIzMA==", None),
         ("MergeTask", None),
         ("M1_x", None),
+        ("J10_7_9_Stg4", TaskName(10, (7, 9), False, False)),
+        ("J3_1_2_Stg4", TaskName(3, (1, 2), False, False)),
+        ("R2_1_Stg1_Stg2_", TaskName(2, (1,), False, False)),
+        ("M1_Stg1", TaskName(1, (), False, False)),
+        ("J53_1_2_3_4_6_8_10_12_13_14_15_16_18_20_22_24_25_S",
+         TaskName(53, (1, 2, 3, 4, 6, 8, 10, 12, 13, 14, 15, 16, 18, 20, 22, 24, 25), False, False)),
     ],
 )  # fmt: skip
 def test_names_hold_number_and_parents(name, expected):
@@ -95,7 +106,15 @@ def test_requests_are_cut_at_the_largest_executor(trace):
 
 
 def test_every_oddity_is_counted(trace):
-    counts = trace.report.table().set_index("what")["count"].to_dict()
+    table = trace.report.table().set_index("what")
+    counts = table["count"].to_dict()
+    named = table["examples"][table["examples"] != ""].to_dict()
+    assert named == {
+        "jobs of independent tasks": "j_lone",
+        "unfinished jobs": "j_back",
+        "jobs without plan": "j_plan",
+        "jobs with repeated stage": "j_twice",
+    }
     assert counts == {
         "jobs": 3,
         "stages": 8,
@@ -106,6 +125,9 @@ def test_every_oddity_is_counted(trace):
         "unfinished jobs": 1,
         "jobs without plan": 1,
         "jobs with repeated stage": 1,
+        "jobs with missing parents": 0,
+        "jobs with cycles": 0,
+        "malformed rows": 0,
         "cut names": 0,
         "jobs with cut names": 0,
         "repeated parents": 1,
@@ -130,10 +152,10 @@ def test_a_cut_name_keeps_the_parents_that_are_complete(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("0,j,M1_3,1,100,0.3,1\n0,j,M2,1,100,0.3,1\n", "job 'j', stage 'M1_3': parent 3 does not exist"),
-        ("0,j,M1_2,1,100,0.3,1\n0,j,M2_1,1,100,0.3,1\n", "job 'j': stages form a cycle, 'M1_2' is in or below it"),
-        ("0,j,M1_1,1,100,0.3,1\n", "stages form a cycle"),
-        ("0,j,M1,1,100,0.3\n", "expected csv with the columns submit_s, job_name, task_name, duration_s"),
+        ("0,j,M1_3,1,100,0.3,1\n0,j,M2,1,100,0.3,1\n", r"no job is left .*1 jobs with missing parents \(j\)"),
+        ("0,j,M1_2,1,100,0.3,1\n0,j,M2_1,1,100,0.3,1\n", r"no job is left .*1 jobs with cycles \(j\)"),
+        ("0,j,M1_1,1,100,0.3,1\n", r"1 jobs with cycles \(j\)"),
+        ("0,j,M1,1,100,0.3\n", "a row has 6 columns; expected csv with the columns submit_s, job_name, task_name"),
         ("0,j,M1,1,100,high,1\n", "expected csv with the columns"),
         ("0,j,task_1,1,100,0.3,1\n", "no job is left to simulate"),
     ],
@@ -175,8 +197,11 @@ def test_raw_files_are_read_in_blocks(tmp_path):
     ]
     (tmp_path / raw.TASKS).write_text("\n".join(tasks) + "\n")
     (tmp_path / raw.INSTANCES).write_text("\n".join(instances) + "\n")
-    whole = raw.read_raw(tmp_path, 100.0, 10.0)
-    blocks = raw.read_raw(tmp_path, 100.0, 10.0, block_bytes=128)
+    unfinished = r"2 of 5 jobs are read; left out: 2 unfinished jobs \(j_failed, j_waiting\)"
+    with pytest.warns(UserWarning, match=unfinished):
+        whole = raw.read_raw(tmp_path, 100.0, 10.0)
+    with pytest.warns(UserWarning, match=unfinished):
+        blocks = raw.read_raw(tmp_path, 100.0, 10.0, block_bytes=128)
     for trace in (whole, blocks):
         assert trace.job_names == ("j_1", "j_2")
         assert trace.arrival_s.tolist() == [0.0, 9.0]
@@ -187,7 +212,8 @@ def test_raw_files_are_read_in_blocks(tmp_path):
     (tmp_path / "only").mkdir()
     (tmp_path / "only" / raw.TASKS).write_text("\n".join(tasks) + "\n")
     text = f"alibaba:folder={tmp_path / 'only'},start_s=100,length_s=10"
-    drawn = parse_jobs(text).workload(0)
+    with pytest.warns(UserWarning, match=unfinished):
+        drawn = parse_jobs(text).workload(0)
     assert [job.profile.work_ms for job in drawn.jobs] == [4000.0 + 2 * 5000.0, 500.0]
     with pytest.raises(WorkloadError, match="no job starts from 500 to 510 s"):
         raw.read_raw(tmp_path, 500.0, 10.0)
@@ -195,6 +221,60 @@ def test_raw_files_are_read_in_blocks(tmp_path):
         raw.read_raw(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="length_s is 0"):
         raw.read_raw(tmp_path, 100.0, 0)
+
+
+GOOD_ROWS = "M1,4,j_a,1,Terminated,1000,1010,100,0.2\nR2_1,2,j_a,1,Terminated,1010,1030,100,0.2\n"
+# Rows of a job that cannot be simulated, how it is counted, and the jobs that are read beside j_a.
+ODD = {
+    "suffix": ("M1,1,j,1,Terminated,1200,1210,1,1\nJ2_1_Stg4,1,j,1,Terminated,1200,1210,1,1\n", "", ["j"]),
+    "suffix as parent": (
+        "M1,1,j,1,Terminated,1200,1210,1,1\nJ2_1_Stg4,1,j,1,Terminated,1200,1210,1,1\n"
+        "R4_2,1,j,1,Terminated,1200,1210,1,1\n", "", ["j"],
+    ),
+    "missing parent": ("R4_3,1,j,1,Terminated,1200,1210,1,1\n", "1 jobs with missing parents (j)", []),
+    "cycle": (
+        "R1_5,1,j,1,Terminated,1200,1210,1,1\nM5_1,1,j,1,Terminated,1200,1210,1,1\n", "1 jobs with cycles (j)", []
+    ),
+    "repeated": (
+        "M1,1,j,1,Terminated,1200,1210,1,1\nR1,1,j,1,Terminated,1200,1210,1,1\n", "1 jobs with repeated stage (j)", []
+    ),
+    "text for a number": (
+        "M1,1,j,1,Terminated,1200,noon,1,1\nM2,1,j,1,Terminated,1200,1210,1,1\n",
+        "1 unfinished jobs (j); 1 malformed rows", [],
+    ),
+    "missing column": ("M1,1,j,1,Terminated,1200,1210,1\n", "1 malformed rows", []),
+    "header": ("task_name,instance_num,job_name,task_type,status,start_time,end_time,plan_cpu,plan_mem\n",
+               "1 malformed rows", []),
+    "ends before its start": ("M1,1,j,1,Terminated,1200,1190,1,1\n", "1 unfinished jobs (j)", []),
+    "end is 0": ("M1,1,j,1,Terminated,1200,0,1,1\n", "1 unfinished jobs (j)", []),
+    "no tasks": ("M1,0,j,1,Terminated,1200,1210,1,1\n", "1 unfinished jobs (j)", []),
+    "independent": ("task_x,1,j,1,Terminated,1200,1210,1,1\n", "", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("block_bytes", [128, 1 << 20])
+@pytest.mark.parametrize("case", ODD)
+def test_an_odd_job_is_left_out_and_named(case, block_bytes, tmp_path):
+    rows, reason, others = ODD[case]
+    for order, text in enumerate((GOOD_ROWS + rows, rows + GOOD_ROWS)):
+        (tmp_path / str(order)).mkdir()
+        (tmp_path / str(order) / raw.TASKS).write_text(text)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            trace = raw.read_raw(tmp_path / str(order), 0.0, 3600.0, block_bytes)
+        assert trace.job_names == ("j_a", *others)
+        messages = [str(warning.message) for warning in seen]
+        assert len(messages) == (reason != "")
+        assert all(message.endswith(f"jobs are read; left out: {reason}") for message in messages)
+    if others:
+        assert [stage.parents for stage in trace.profile(1).stages][:2] == [(), (0,)]
+
+
+def test_only_the_first_names_are_told(tmp_path):
+    rows = "".join(f"R4_3,1,j_{number},1,Terminated,1200,1210,1,1\n" for number in range(5))
+    (tmp_path / raw.TASKS).write_text(GOOD_ROWS + rows)
+    with pytest.warns(UserWarning, match=r"5 jobs with missing parents \(j_0, j_1, j_2, ...\)$"):
+        raw.read_raw(tmp_path, 0.0, 3600.0)
 
 
 def test_a_window_is_of_raw_files():

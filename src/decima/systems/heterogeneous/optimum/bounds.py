@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.heterogeneous.workload import Instance
+
+_ROUNDING = 1e-12  # largest relative error of a sum of times
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,42 @@ class Bounds:
 def lower_bound(instance: Instance, *, duplicate: bool = True) -> float:
     """Best bound in seconds for schedules that may duplicate nodes, or may not."""
     return bounds(instance).floor(duplicate=duplicate)
+
+
+def unit_s(instance: Instance) -> Fraction | None:
+    """Largest unit in which all times of an instance are whole, seconds; None without one above 1e-15.
+
+    Times are those of nodes on executors, of transfers between them and of arrivals, with every number read as the
+    shortest decimal that it is written as. A schedule in which nothing could start earlier begins and ends everything
+    at multiples of the unit.
+    """
+    cluster = instance.cluster
+    rates = [cluster.rate] if cluster.uniform else np.unique(cluster.rate[~np.eye(len(cluster), dtype=bool)]).tolist()
+    data = np.unique(instance.parents[2]).tolist() if len(cluster) > 1 else []
+    pairs = [(instance.work, cluster.speeds)] if cluster.costs is None else [(cluster.costs, 1.0)]
+    times = {Fraction(0)}
+    for amounts, paces in (*pairs, (instance.arrival_s, 1.0)):
+        finite = np.unique(amounts[np.isfinite(amounts)]).tolist()
+        times |= {_exact(amount) / _exact(pace) for amount in finite for pace in np.unique(paces).tolist()}
+    sent = {_exact(size) / _exact(rate) if math.isfinite(rate) else 0 for size in data for rate in rates}
+    times |= {_exact(cluster.latency_s) + each for each in sent}
+    scale = math.lcm(*(each.denominator for each in times))
+    common = math.gcd(*(int(each * scale) for each in times))
+    return Fraction(common, scale) if common * 10**15 > scale else None
+
+
+def _exact(number: float) -> Fraction:
+    return Fraction(repr(float(number)))
+
+
+def whole_bound_s(instance: Instance, bound_s: float) -> float:
+    """The smallest multiple of the instance's unit that a bound allows, seconds."""
+    unit = unit_s(instance)
+    if unit is None:
+        return bound_s
+    units = bound_s / float(unit)
+    # Sums of times are off by their last digits; where these are whole units, nothing is rounded up.
+    return max(bound_s, float(math.ceil(units * (1.0 - _ROUNDING)) * unit)) if units * _ROUNDING < 0.5 else bound_s
 
 
 def bounds(instance: Instance) -> Bounds:

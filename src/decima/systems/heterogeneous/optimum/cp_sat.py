@@ -1,8 +1,9 @@
 """The shortest schedule of a small instance by CP-SAT of OR-Tools.
 
-CP-SAT counts in whole numbers: all times are rounded down to multiples of a unit, so that the optimum of the program is
-a lower bound of the true one. The order that it finds is then timed with the true numbers. The unit is so small that
-the two differ by less than :data:`TOLERANCE`, and a power of two, so that whole numbers stay what they are.
+CP-SAT counts in whole numbers. The unit is the largest one in which all times are whole. Where there is none, or times
+would be too large, all times are rounded down to multiples of a unit, so that the optimum of the program is a lower
+bound of the true one; it is so small that the two differ by less than :data:`TOLERANCE`. The order that CP-SAT finds is
+timed with the true numbers.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from decima.core.errors import DecimaError
-from decima.systems.heterogeneous.optimum.bounds import earliest_start
+from decima.systems.heterogeneous.optimum.bounds import earliest_start, unit_s
 from decima.systems.heterogeneous.workload import Instance
 
 #: A schedule counts as the shortest when none is shorter by this share of its length.
 TOLERANCE = 1e-6
 _CHECK_S = 0.1  # between two looks at the clock
+_MOST_UNITS = 1e11  # of a schedule in the unit that makes all times whole
 
 
 class SolverError(DecimaError, RuntimeError):
@@ -66,7 +68,11 @@ def solve(
     sent_s = cluster.latency_s + instance.parents[2][:, None, None] / rates  # [edges, senders, receivers]
     # A path has at most a copy and a transfer for each node on each executor; each loses less than a unit.
     unit = 2.0 ** math.floor(math.log2(TOLERANCE * most_s / (2 * times_s.size + 1)))
-    problem = _problem(instance, times_s / unit, sent_s / unit, instance.arrival_s / unit, duplicate, most_s // unit)
+    whole = unit_s(instance)
+    exact = whole is not None and most_s / float(whole) < _MOST_UNITS
+    unit, rounded = (float(whole), np.rint) if exact else (unit, np.floor)
+    times, sent, arrival, most = (rounded(each / unit) for each in (times_s, sent_s, instance.arrival_s, most_s))
+    problem = _problem(instance, times, sent, arrival, duplicate, most)
     cp_model = _cp_model()
     program, solver = _Program(cp_model.CpModel(), problem), cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -95,7 +101,7 @@ def _problem(
 ) -> dict[str, Any]:
     """Problem of whole numbers as :class:`_Program` takes it, from times in units."""
     # What is longer than the known schedule need not be told apart.
-    times, sent, arrival = (np.floor(np.minimum(each, most + 1.0)) for each in (times, sent, arrival))
+    times, sent, arrival = (np.minimum(each, most + 1.0) for each in (times, sent, arrival))
     least = times.min(axis=1)
     executors = times.shape[1]
     shortest = np.full(len(sent), np.inf)  # nothing is sent where there is one executor only

@@ -10,7 +10,7 @@ from decima.core.errors import ConfigError, DecimaError
 from decima.core.extras import require
 from decima.core.progress import progress_bar
 from decima.systems.heterogeneous.optimum import cp_sat
-from decima.systems.heterogeneous.optimum.bounds import lower_bound
+from decima.systems.heterogeneous.optimum.bounds import lower_bound, whole_bound_s
 from decima.systems.heterogeneous.optimum.priority_search import search
 from decima.systems.heterogeneous.result import Schedule
 from decima.systems.heterogeneous.schedulers.registry import list_schedulers, make_scheduler
@@ -41,7 +41,8 @@ def optimum(
 ) -> Optimum:
     """Shortest schedule with a proof that none is shorter, by CP-SAT of OR-Tools.
 
-    The proof leaves a millionth of the makespan open where times are not whole numbers.
+    The proof leaves a millionth of the makespan open where no unit makes all times whole numbers below 10¹¹
+    (:func:`~decima.systems.heterogeneous.optimum.bounds.unit_s`).
 
     Args:
         instance: Jobs and cluster, at most 64 nodes; 10 nodes on 3 executors are proved within a second, 20 on 4 within
@@ -64,7 +65,7 @@ def optimum(
     require("exact")
     begin = time.monotonic()
     known = _start(instance, duplicate)
-    floor_s = lower_bound(instance, duplicate=duplicate)
+    floor_s = whole_bound_s(instance, lower_bound(instance, duplicate=duplicate))
     explored, done = 0, known.makespan_s <= floor_s * (1.0 + 1e-12)
     if not done:
         with progress_bar(progress, 1.0, share=True) as bar:
@@ -76,9 +77,10 @@ def optimum(
                 tick=lambda: bar.update(min(1.0, (time.monotonic() - begin) / time_limit_s) - bar.n),
             )
         done, explored = answer.proved, answer.branches
-        floor_s = max(floor_s, answer.bound_s)
+        floor_s = max(floor_s, whole_bound_s(instance, answer.bound_s))
         if answer.copies:
             known = min(known, Schedule.in_order(instance, answer.copies), key=lambda schedule: schedule.makespan_s)
+        done = done or known.makespan_s <= floor_s * (1.0 + 1e-12)
     if not done:
         raise NotProvedError(
             f"no proof within {time_limit_s:g} s: the best schedule found takes {known.makespan_s:g} s, and none "

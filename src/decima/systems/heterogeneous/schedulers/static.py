@@ -52,7 +52,7 @@ def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule
 
 
 def _best_executor(instance: Instance, path: list[int]) -> int:
-    """Executor with the smallest sum of execution times of a path's nodes; -1 if none can execute all."""
+    """Executor with the smallest finite sum of a path's times, or -1."""
     cluster = instance.cluster
     if cluster.costs is not None:
         sums = cluster.costs[path].sum(axis=0)
