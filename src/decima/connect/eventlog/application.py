@@ -123,7 +123,7 @@ class EventLogs(Sequence[Application]):
 
 
 def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = lambda size: None) -> Application:
-    """Read the log of one application: a file, compressed or not, an archive, or a folder.
+    """Read the log of one application: a file, an archive, or a folder.
 
     `progress` is called with the bytes that were read.
 
@@ -199,6 +199,7 @@ def read_event_logs(
 _WINDOW, _USELESS = 2**20, 0.99
 _START = b'{"Event":"SparkListenerApplicationStart"'
 _LOG_START = b'{"Event":"SparkListenerLogStart"'
+_LOST_TASKS = 1000  # ends that the earlier part of a log may lack
 _BEFORE_START = 50  # lines that may come between the start of a log and that of its application
 
 
@@ -213,14 +214,14 @@ class _Read:
     only: bool = True  # whether the log has no other application
 
     def goes_on_in(self, log: LogFiles) -> bool:
-        """Whether a part without a start goes on where these records end: folder, time and ids of tasks agree."""
+        """Whether folder, time and ids of tasks of a part follow on these records."""
         records, ids = self.records, self.records.tasks.numbers["task_id"]
         if log.files[0].parent != self.log.files[-1].parent or records.end_ms is not None:
             return False
         if records.start_ms is None or log.time_ms is None:
             return False
         running = max(0, records.events["SparkListenerTaskStart"] - records.events["SparkListenerTaskEnd"])
-        follows = not log.tasks or min(log.tasks) <= max(ids, default=-1) + running + 1
+        follows = not log.tasks or min(log.tasks) <= max(ids, default=-1) + running + _LOST_TASKS
         # A task ends once.
         return records.last_ms <= log.time_ms and follows and not np.isin(log.tasks, np.array(ids, np.int64)).any()
 
@@ -265,7 +266,10 @@ class _Read:
 
 
 def _read(log: LogFiles, progress: Callable[[int], object], before: _Read | None = None) -> list[_Read]:
-    """Read a log, or what follows on records; a second start of an application begins another one."""
+    """Read a log, or the part of one that follows on records.
+
+    A second start of an application begins another one.
+    """
     read = before or _Read(log)
     if before is not None:
         read.notes.append(("note file", "part without a start, read after the others", 1, str(log.path)))
@@ -385,7 +389,10 @@ def log_report(
 
 
 def _completeness(records, tasks, stages, queries, lost: int) -> Completeness:
-    """Shares of a log that could be used; failed and repeated tasks, and cancelled jobs, lose nothing."""
+    """Shares of a log that could be used.
+
+    Failed and repeated tasks, and cancelled jobs, lose nothing.
+    """
     expected = tasks[~tasks.use.isin(_EXPECTED)]
     unread = sum(count for why, count in records.skipped_tasks.items() if why not in _LOSES_NOTHING)
     used = int((tasks.use == USED).sum())

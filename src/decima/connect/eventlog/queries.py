@@ -60,7 +60,10 @@ def find_runs(records: EventRecords, app_id: str) -> list[QueryRun]:
 
 
 def _infer_parents(records: EventRecords) -> None:
-    """Parents of stages whose log has none: those of the job that had ended before the first launch."""
+    """Infer the parents of stages whose log has none.
+
+    A stage waits for those of its job that had ended before its first launch.
+    """
     never = (0, 0)
     for job in records.jobs.values():
         if all(records.stages[each].parent_ids is not None for each in job.stage_ids):
@@ -69,11 +72,15 @@ def _infer_parents(records: EventRecords) -> None:
         for stage_id in job.stage_ids:  # parents have smaller ids
             launch, finish = records.spans.get(stage_id, never)
             if records.stages[stage_id].parent_ids is None:
-                before = [each for each in ended if each[0] <= launch]
-                latest = max((first for _, first, _ in before), default=0)
-                # Those that ended before the launch of another one are its parents, or theirs.
-                parents = tuple(each for last, _, each in before if last > latest)
-                records.stages[stage_id] = replace(records.stages[stage_id], parent_ids=parents)
+                parents, latest = [], 0
+                for last, first, each in reversed(ended):
+                    # What ended before the launch of a later one that this one waits for is an ancestor by that.
+                    if latest < last <= launch:
+                        parents.append(each)
+                    if last <= launch:
+                        latest = max(latest, first)
+                stage = replace(records.stages[stage_id], parent_ids=tuple(sorted(parents)))
+                records.stages[stage_id] = stage
             if finish:
                 ended.append((finish, launch, stage_id))
 

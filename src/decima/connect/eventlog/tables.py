@@ -177,7 +177,12 @@ def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame, process: np
 
 
 def processes(records: EventRecords) -> tuple[dict[str, ExecutorRecord], np.ndarray]:
-    """Executor processes by name, those that came back with a number, and that of each task, int64 [tasks]."""
+    """Executor processes by name, and that of each task.
+
+    Returns:
+        The processes, in which those that came back under their id have a number after it; and the index of the process
+        of each task, int64 [tasks].
+    """
     named: dict[str, ExecutorRecord] = {}
     first: dict[str, int] = {}
     for name, lives in records.lives.items():
@@ -198,9 +203,9 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
     named, process = processes(records)
     numbers = records.tasks.numbers
     launch, finish = numbers["launch_ms"], numbers["finish_ms"]
-    parts = ("run_ms", "deserialize_ms", "result_serialize_ms")
-    on_core = sum(np.array(records.tasks.metrics[name], float) for name in parts)
-    left = np.where(np.isnan(on_core), finish, np.fmin(finish, launch + np.nan_to_num(on_core)))
+    # The driver stamps an end late, but what the executor measured of a task ends before its core is taken again.
+    run, *others = (np.array(records.tasks.metrics[name], float) for name in _ON_CORE)
+    left = np.fmin(finish, launch + run + sum(map(np.nan_to_num, others)))
     of_stage = {stage.stage_id: stage.resources for stage in records.stages.values()}
     profile = np.array([of_stage.get(each, 0) for each in numbers["spark_stage_id"].tolist()], np.int64)
     order = np.argsort(process, kind="stable")
@@ -231,6 +236,7 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=names.split())
 
 
+_ON_CORE = ("run_ms", "deserialize_ms", "result_serialize_ms")
 _LOCAL = re.compile(r"local\[(\d+)|local-cluster\[\s*\d+\s*,\s*(\d+)")
 
 
@@ -245,7 +251,7 @@ def _stated_cores(records: EventRecords, executor: ExecutorRecord) -> int:
 
 
 def _limit(records: EventRecords, executor_profile: int, task_profile: int) -> int:
-    """Most tasks that resources other than cores, such as GPUs, allow at once on an executor."""
+    """Most tasks at once that resources other than cores, such as GPUs, allow."""
     has = records.resources.get(executor_profile, ({}, {}))[0]
     takes = records.resources.get(task_profile, ({}, {}))[1]
     # Less than one of a resource: so many tasks share each.
