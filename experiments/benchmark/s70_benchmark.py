@@ -15,7 +15,13 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Files, Profiles, StoredPolicy
 from experiments.params import checkout
+from experiments.rooms import POLICY_ROOMS
 
+# Tasks of all systems are read, those of Spark are run.
+ROOMS = (
+    *(*POLICY_ROOMS, "systems/spark/optimum", "bench"),
+    *(f"systems/{name}{room}" for name in ("cloud", "unequal") for room in ("", "/schedulers", "/optimum")),
+)
 FOLDER = "reports/bench"
 BEST, BOUND, TUNED = "best known", "lower bound", "tuned"
 SEED = 0  # of the search
@@ -151,6 +157,7 @@ EXPERIMENT = Experiment(
     "benchmark",
     "fixed tasks, and a duel",
     compute,
+    rooms=ROOMS,
     figures=(benchmark_changes, benchmark_duel),
     inputs=(Profiles(), StoredPolicy("batch"), Files([FOLDER])),
     tiny={"evaluations": 4},

@@ -21,6 +21,7 @@ from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import learned_policy, policy_row, score_table
 from experiments.decima.s07_tuning import tuned_schedulers
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
+from experiments.rooms import POLICY_ROOMS
 
 # Sequences that nothing was tuned, validated or tried on.
 FIRST_SEED = 5000
@@ -200,6 +201,7 @@ EXPERIMENT = Experiment(
     "lookahead",
     "planning with the simulator",
     compute,
+    rooms=(*POLICY_ROOMS, "systems/spark/lookahead", "systems/spark/optimum"),
     figures=(plans_over_budget, elsewhere, knowing),
     inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch"), StoredPolicy("residual_stream")),
     tiny={

@@ -13,6 +13,7 @@ from decima.systems.unequal.optimum.exact import NotProvedError, optimum
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
+from experiments.unequal import ROOMS
 from experiments.unequal.instances import BATCH_POLICIES, BOUND, OURS, WARM_START, drawn, points, schedule_rows, text
 
 BASE = "high_rank_up_deft"
@@ -119,6 +120,7 @@ EXPERIMENT = Experiment(
     "unequal_map",
     "Luo et al., section V",
     compute,
+    rooms=ROOMS,
     figures=(unequal_headroom, unequal_copies),
     inputs=(Profiles(), Policies(BATCH_POLICIES)),
     tiny={
