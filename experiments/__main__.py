@@ -111,6 +111,7 @@ def results(run: RUN = "tpch-full") -> None:
     from experiments.results import collect
 
     typer.echo(f"results: {collect(run) / 'README.md'}")
+    _warn_of_versions(run)
 
 
 @app.command()
@@ -141,16 +142,39 @@ def site(
 
 
 @app.command()
-def adopt(run: RUN = "auto") -> None:
-    """Renew the stamps of a run's kept tables after code changes that change no number.
+def stale(run: RUN = "auto") -> None:
+    """List kept or published tables that are not those of the present code.
 
-    `decima reproduce --check` says whether a number has changed. Tables of changed parameters or inputs stay.
+    It exits with 1 if there are any.
+    """
+    from experiments.params import resolve_run
+    from experiments.reference import stale as old
+    from experiments.reference import version_warnings
+
+    run = resolve_run(run)
+    lines = old(run)
+    for line in [*lines, *version_warnings(run)] or [f"{run}: all tables are those of the present code"]:
+        typer.echo(line)
+    if lines:
+        raise typer.Exit(1)
+
+
+@app.command()
+def adopt(
+    run: RUN = "auto",
+    unchecked: Annotated[
+        bool, typer.Option("--unchecked", help="Also where the tables were not computed again; the stamps say so.")
+    ] = False,
+) -> None:
+    """Renew stamps of kept or published tables after changes that move no number.
+
+    Tables that were computed with the present code (`decima reproduce`) must equal the kept ones.
     """
     from experiments.params import resolve_run
     from experiments.reference import adopt as renew
 
     run = resolve_run(run)
-    typer.echo(f"{run}: {', '.join(renew(run)) or 'nothing to adopt'}")
+    typer.echo(f"{run}: {', '.join(renew(run, unchecked=unchecked)) or 'nothing to adopt'}")
 
 
 @app.command()
@@ -174,6 +198,7 @@ def reproduce(
     folder = run_folder(run)
     typer.echo(f"Report:  {folder / 'index.html'}\nFigures: {folder / 'figures'}\nTables:  {folder / 'tables'}")
     typer.echo(f"Site:    make site RUN={run} puts it into {checkout() / SITE / 'index.html'}")
+    _warn_of_versions(run)
     if check:
         from experiments.reference import compare_with_kept
 
@@ -186,6 +211,13 @@ def reproduce(
         from experiments.reference import record as keep
 
         typer.echo(f"Kept:    {keep(run)}")
+
+
+def _warn_of_versions(run: str) -> None:
+    from experiments.reference import version_warnings
+
+    for line in version_warnings(run):
+        typer.echo(f"warning: tables of {line}", err=True)
 
 
 def _each(experiment: str, run: str, part: str) -> list[tuple[str, str, Path]]:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from decima.core.errors import ConfigError
-from decima.systems.spark.settings import Settings
 
 if TYPE_CHECKING:
     import pandas
 
     from decima.plotting.style import Figure
+    from decima.systems.spark.settings import Settings
 
 
 class Input(Protocol):
@@ -80,8 +80,8 @@ class FilesIn:
 class PolicyInput:
     """Stored policies that an experiment runs."""
 
-    def policies(self, params: Mapping) -> Sequence[str]:
-        """Names of the policies."""
+    def policies(self, params: Mapping) -> dict[str, str]:
+        """Names of the policies by what the experiment uses them for."""
         raise NotImplementedError
 
 
@@ -91,9 +91,9 @@ class Policies(PolicyInput):
 
     names: Sequence[str]
 
-    def policies(self, params: Mapping) -> Sequence[str]:
-        """The names themselves."""
-        return self.names
+    def policies(self, params: Mapping) -> dict[str, str]:
+        """The names by themselves."""
+        return {name: name for name in self.names}
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ class StoredPolicy(PolicyInput):
 
     use: str
 
-    def policies(self, params: Mapping) -> Sequence[str]:
-        """Its name."""
-        return [params["policies"][self.use]]
+    def policies(self, params: Mapping) -> dict[str, str]:
+        """Its name by the use."""
+        return {self.use: params["policies"][self.use]}
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,17 @@ class PoliciesIn(PolicyInput):
     experiment: str
     parameters: tuple[str, ...]
 
-    def policies(self, params: Mapping) -> Sequence[str]:
-        """The names that the parameters have."""
+    def policies(self, params: Mapping) -> dict[str, str]:
+        """The names that the parameters have, by their keys."""
 
-        def names(value: str | Sequence | Mapping) -> list[str]:
-            parts = value.values() if isinstance(value, Mapping) else value
-            return [value] if isinstance(value, str) else [name for part in parts for name in names(part)]
+        def names(key: str, value: str | Sequence | Mapping) -> dict[str, str]:
+            if isinstance(value, str):
+                return {key: value}
+            parts = value.items() if isinstance(value, Mapping) else enumerate(value)
+            return {inner: name for part, each in parts for inner, name in names(f"{key}.{part}", each).items()}
 
-        return list(dict.fromkeys(names([params[self.experiment][key] for key in self.parameters])))
+        parameters = params[self.experiment]
+        return {key: name for each in self.parameters for key, name in names(each, parameters[each]).items()}
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,8 @@ class Context:
 
     def settings(self, mode: str = "paper", **changes) -> Settings:
         """The cluster of this run."""
+        from decima.systems.spark.settings import Settings
+
         return Settings.of_mode(mode, executors=self.executors, **changes)
 
     def bar(self, label: str) -> str | None:
@@ -155,6 +160,7 @@ class Experiment:
     name: str
     section: str  # of the paper, with its figures
     compute: Callable[..., dict[str, pandas.DataFrame]]  # of (source, params, context); tables by name
+    rooms: Sequence[str]  # of the package that the tables rest on (experiments.rooms)
     figures: tuple[Callable[..., Figure], ...]  # of (tables, run); the function's name is the figure's and the file's
     tiny: Mapping  # parameters of the smallest run that fills every table, for tests
     inputs: tuple[Input | PolicyInput, ...] = ()  # what is read besides code and parameters

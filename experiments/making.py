@@ -13,7 +13,7 @@ from experiments.experiment import experiment, experiment_module, experiment_nam
 from experiments.figures import draw, figure_names
 from experiments.params import resolve_run, run_folder
 from experiments.stamps import figure_stamp, key
-from experiments.tables import card_path, load
+from experiments.tables import card_path, load, read_table_card
 
 MOST_AT_ONCE = 4  # an experiment takes up to 2 GB
 _FIRST = "load"  # compiles what most experiments on Spark need
@@ -37,7 +37,7 @@ def make(name: str, run: str = "auto", *, threads: int | None = None, progress: 
     run = resolve_run(run)
     tables = load(name, run, threads=threads, progress=progress, kept=False)
     folder, path, stamp = run_folder(run) / "figures" / name, card_path(name, run), key(figure_stamp(name, run))
-    card = json.loads(path.read_text(encoding="utf-8"))
+    card = read_table_card(name, run)
     drawn = all((folder / f"{figure}.png").is_file() for figure in figure_names(name))
     if drawn and card.get(_FIGURES) == stamp:
         return f"{name}: {len(tables)} tables and {len(figure_names(name))} figures are up to date"

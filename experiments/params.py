@@ -14,7 +14,7 @@ from decima.core.errors import ConfigError
 
 
 def checkout() -> Path:
-    """Root of the checkout that holds the current folder, else of the one that this package belongs to.
+    """Root of the checkout around the current folder, else of this package.
 
     Raises:
         ConfigError: There is neither.
@@ -41,7 +41,7 @@ def read_params(section: str = "runs") -> dict[str, dict]:
             those of ``common.yaml``, over them those of the run's profile, over them those of its workload. Else a
             section of ``params.yaml`` itself.
     """
-    blocks = _read(checkout() / "params.yaml")[section]
+    blocks = _read(checkout() / "params.yaml").get(section, {})
     if section != "runs":
         return blocks
     return {run: _with_experiments(block) for run, block in blocks.items()}

@@ -1,13 +1,12 @@
 """Results kept in the repository, and the distance of a run's results from them.
 
 ``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures, ``<run>.json`` beside
-it says what they are made of. Of runs that people look at, ``reports/results/<run>`` has the same
+it says what they are made of. Of runs that people look at, ``reports/results/<run>`` has the same, with ``stamps.json``
 (:mod:`experiments.results`). Equal results give equal files: they have no times in them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
@@ -20,12 +19,20 @@ import numpy as np
 import pandas
 
 from decima.core.errors import ConfigError
-from decima.core.files import atomic_path, atomic_write_text, read_json
+from decima.core.files import atomic_path, read_json
 from experiments.experiment import experiment, experiment_names
-from experiments.params import read_params
-from experiments.results import DIGESTS, collect, figure_digests, results_folder, table_files
+from experiments.params import read_params, run_folder
+from experiments.results import DIGESTS, collect, figure_digests, keep_stamps, results_folder, table_files
 from experiments.stamps import table_stamp
-from experiments.tables import card_path, read_stamps, reference_path, stamps_path
+from experiments.tables import (
+    UNCHECKED,
+    other_versions,
+    read_stamps,
+    read_table_card,
+    reference_path,
+    sha256,
+    write_stamps,
+)
 
 EQUAL, MAY_DIFFER, DIFFERS = "equal", "differs where it may", "DIFFERS"
 _FIGURES = "figures.json"
@@ -82,8 +89,7 @@ def record(run: str) -> Path:
     if run in read_params("results"):
         return collect(run)
     entries = {name: path.read_bytes() for name, path in table_files(run).items()}
-    cards = {name: read_json(card_path(name, run)) for name in experiment_names() if card_path(name, run).is_file()}
-    _write_stamps(run, {name: {"stamp": card["stamp"], "tables": card["tables"]} for name, card in cards.items()})
+    keep_stamps(run)
     entries[_FIGURES] = (json.dumps(figure_digests(run, ".png"), indent=1) + "\n").encode()
     path = reference_path(run)
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
@@ -92,40 +98,93 @@ def record(run: str) -> Path:
     return path
 
 
-def adopt(run: str) -> list[str]:
-    """Renew the code part of kept tables' stamps where parameters and inputs are unchanged.
+def adopt(run: str, *, unchecked: bool = False) -> list[str]:
+    """Renew stamps of kept or published tables that the present code gives, too.
+
+    Args:
+        run: The run.
+        unchecked: Also of experiments whose tables were not computed with the present code, where parameters and inputs
+            are unchanged; their stamps say so. Else tables of the run with the present stamp must equal the kept ones.
 
     Returns:
-        Names of the experiments whose cards changed.
+        Names of the experiments whose stamps changed.
 
     Raises:
         ConfigError: Nothing is kept of the run.
     """
-    path = reference_path(run)
-    if not path.is_file():
-        raise ConfigError(f"there is nothing to adopt for run {run}: {path} is missing")
+    kept, _ = _kept(run)
     cards, adopted = read_stamps(run), []
     for name in experiment_names():
-        stamp = table_stamp(name, run)
-        if name in cards and cards[name]["stamp"] != stamp and _same_inputs(cards[name]["stamp"], stamp):
-            cards[name]["stamp"] = stamp
-            adopted.append(name)
+        tables = {table.partition("/")[2]: content for table, content in kept.items() if table.startswith(f"{name}/")}
+        before, stamp, card = cards.get(name, {}), table_stamp(name, run), read_table_card(name, run)
+        same = card.get("stamp") == stamp and set(card["tables"]) == set(tables)
+        same = same and all(_computed_again(f"{name}/{table}", run, content) for table, content in tables.items())
+        if not tables or (before.get("stamp") == stamp and not (same and before.get(UNCHECKED))):
+            continue
+        if not same and not (unchecked and _same_inputs(before.get("stamp", stamp), stamp)):
+            continue
+        if same or not isinstance(before.get("tables"), dict):  # else what was kept is what was computed once
+            digests = {table: _sha256(content) for table, content in tables.items()}
+        else:
+            digests = before["tables"]
+        origin = {"versions": card["versions"]} if same else {"versions": before.get("versions", {}), UNCHECKED: True}
+        cards[name] = {"stamp": stamp, **origin, "tables": digests}
+        adopted.append(name)
     if adopted:
-        _write_stamps(run, cards)
+        write_stamps(run, cards)
     return adopted
 
 
+def _sha256(kept: bytes | str) -> str:
+    """SHA-256 of a kept table, which may be all that is kept."""
+    return kept if isinstance(kept, str) else sha256(kept)
+
+
+def _computed_again(table: str, run: str, kept: bytes | str) -> bool:
+    path = run_folder(run) / "tables" / f"{table}.csv"
+    return path.is_file() and _verdict(table, kept, path.read_bytes()).outcome != DIFFERS
+
+
 def _same_inputs(before: dict[str, str], now: dict[str, str]) -> bool:
-    """Whether two stamps name the same parameters and inputs, whatever the code."""
-    one, two = (
-        {name: value for name, value in stamp.items() if name != "code" and not name.startswith("tables of ")}
-        for stamp in (before, now)
-    )
-    return one == two
+    """Whether two stamps agree in the parameters and inputs that both have, whatever the code."""
+    both = {name for name in before.keys() & now.keys() if name != "code" and not name.startswith("tables of ")}
+    return all(before[name] == now[name] for name in both)
 
 
-def _write_stamps(run: str, cards: dict[str, dict]) -> None:
-    atomic_write_text(stamps_path(run), json.dumps(cards, indent=1) + "\n")
+def stale(run: str) -> list[str]:
+    """Kept or published tables that are not those of the present code, with reasons.
+
+    Raises:
+        ConfigError: Nothing is kept of the run.
+    """
+    kept, _ = _kept(run)
+    cards, lines = read_stamps(run), []
+    for name in dict.fromkeys([*experiment_names(), *cards]):
+        if name not in experiment_names():
+            lines.append(f"{name}: no such experiment")
+            continue
+        card, stamp = cards.get(name, {}), table_stamp(name, run)
+        if not card:
+            lines.append(f"{name}: {'no stamp' if any(table.startswith(f'{name}/') for table in kept) else 'not kept'}")
+            continue
+        before = card["stamp"]
+        other = sorted(part for part in stamp.keys() | before.keys() if stamp.get(part) != before.get(part))
+        reasons = [f"other {', '.join(other)}"] if other else []
+        reasons += ["stamp renewed without computing"] if card.get(UNCHECKED) else []
+        for table, digest in card["tables"].items() if isinstance(card["tables"], dict) else ():
+            if digest != _sha256(kept.get(f"{name}/{table}", b"")):
+                reasons.append(f"{table} is not the table of its stamp")
+        lines += [f"{name}: {'; '.join(reasons)}"] if reasons else []
+    return lines
+
+
+def version_warnings(run: str) -> list[str]:
+    """Experiments whose tables were computed with other versions of libraries, with these."""
+    cards = {name: read_table_card(name, run) for name in experiment_names()}
+    if not any(cards.values()):
+        cards = read_stamps(run)
+    said = {name: other_versions(name, card) for name, card in cards.items() if name in experiment_names()}
+    return [f"{name}: {words}" for name, words in said.items() if words]
 
 
 def compare_with_kept(run: str) -> Comparison:
@@ -164,7 +223,7 @@ def _kept(run: str) -> tuple[dict[str, bytes | str], dict[str, str]]:
 def _verdict(name: str, kept: bytes | str | None, present: bytes | None) -> Verdict:
     if kept is None or present is None:
         return Verdict(name, DIFFERS, "the table is new" if kept is None else "the table is gone")
-    if kept in (present, hashlib.sha256(present).hexdigest()):
+    if kept in (present, sha256(present)):
         return Verdict(name, EQUAL)
     owner, _, table = name.partition("/")
     allowed = experiment(owner).may_differ.get(table, ()) if owner in experiment_names() else ()

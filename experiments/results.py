@@ -7,7 +7,6 @@ figure under the section of its paper, with caption, notebook and tables.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import shutil
@@ -22,6 +21,7 @@ from experiments.experiment import experiment, experiment_module, experiment_nam
 from experiments.figures import figure_names
 from experiments.notebooks import calls, notebook_code, notebook_path, notebook_slugs
 from experiments.params import checkout, read_params, resolve_run, run_folder
+from experiments.tables import read_table_card, require_same, sha256, write_stamps
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -52,13 +52,17 @@ def table_files(run: str) -> dict[str, Path]:
     """Files of all tables of a run by ``experiment/table``.
 
     Raises:
-        ConfigError: An experiment has no tables yet.
+        ConfigError: An experiment has no tables yet, or one has changed since it was computed.
     """
     files = {}
     for name in experiment_names():
         paths = sorted((run_folder(run) / "tables" / name).glob("*.csv"))
         if not paths:
             raise ConfigError(f"run {run} has no tables of {name}; run: decima evaluate {name} --run {run}")
+        digests = read_table_card(name, run).get("tables", {})
+        for path in paths:
+            if path.stem in digests:
+                require_same(path, path.read_bytes(), digests[path.stem])
         files |= {f"{name}/{path.stem}": path for path in paths}
     return files
 
@@ -67,7 +71,7 @@ def figure_digests(run: str, *kinds: str) -> dict[str, str]:
     """SHA-256 of all figures of a run in some formats (``.png``, ``.pdf``, ``.svg``), by ``experiment/file``."""
     folder = run_folder(run) / "figures"
     paths = sorted(path for path in folder.rglob("*.*") if path.suffix in kinds)
-    return {path.relative_to(folder).as_posix(): _digest(path.read_bytes()) for path in paths}
+    return {path.relative_to(folder).as_posix(): sha256(path.read_bytes()) for path in paths}
 
 
 def collect(run: str) -> Path:
@@ -94,17 +98,20 @@ def collect(run: str) -> Path:
     for name, path in tables.items():
         content = path.read_bytes()
         if len(content) > 1024.0 * limit["table_kb"]:
-            left_out[name] = {"sha256": _digest(content), "rows": content.count(b"\n") - 1, "bytes": len(content)}
+            left_out[name] = {"sha256": sha256(content), "rows": content.count(b"\n") - 1, "bytes": len(content)}
         else:
             atomic_write_bytes(folder / "tables" / f"{name}.csv", content)
     digests = {"tables": left_out, "figures": figure_digests(run, ".svg")}
     atomic_write_text(folder / DIGESTS, json.dumps(digests, indent=1) + "\n")
     atomic_write_text(folder / "README.md", _page(run, figures, shown, left_out))
+    keep_stamps(run)
     return folder
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def keep_stamps(run: str) -> None:
+    """Write the stamps of kept or published tables beside them."""
+    cards = {name: read_table_card(name, run) for name in experiment_names()}
+    write_stamps(run, {name: card for name, card in cards.items() if card})
 
 
 def _figure_files(run: str, name: str) -> list[Path]:

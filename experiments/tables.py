@@ -5,30 +5,41 @@ Whoever has not run the pipeline reads those that the repository keeps: ``report
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import re
+import sys
 import zipfile
 from collections.abc import Mapping
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decima.core.files import atomic_path, atomic_write_text, sole_use
+from decima.core.errors import ConfigError
+from decima.core.files import atomic_path, atomic_write_text, read_json, sole_use
 from decima.workload.sources import get_source
 from experiments.experiment import Context, experiment
-from experiments.params import checkout, resolve_run, run_folder, run_params
+from experiments.params import checkout, read_params, resolve_run, run_folder, run_params
+from experiments.rooms import ROOT, room_files
 from experiments.stamps import table_stamp
 
 if TYPE_CHECKING:
     import pandas
+
+# Libraries whose releases can move numbers.
+LIBRARIES = ("numpy", "numba", "scipy", "tensorflow")
+UNCHECKED = "unchecked"  # of a stamp that was renewed although no table was computed
+_KEPT = ("stamp", "versions", "tables", UNCHECKED)  # what is kept of cards
 
 
 def run_experiment(name: str, run: str, *, threads: int | None = None, progress: bool = False) -> dict[str, Path]:
     """Compute an experiment and write its tables.
 
     Returns:
-        Paths of the csv files by table name; ``reports/<run>/cards/<experiment>.json`` lists them with parameters and
-        stamp.
+        Paths of the csv files by table name; ``reports/<run>/cards/<experiment>.json`` has their SHA-256, parameters,
+        stamp, and the versions of Python and of the libraries that computed them.
 
     Raises:
         ConfigError: Unknown experiment or run.
@@ -44,19 +55,45 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
     folder = run_folder(run) / "tables" / name
     paths = {}
     for table, frame in tables.items():
-        paths[table] = folder / f"{table}.csv"
-        with atomic_path(paths[table]) as temporary:
-            frame.to_csv(temporary, index=False, lineterminator="\n")
+        paths[table] = write_table(frame, folder / f"{table}.csv")
     card = {
         "experiment": name,
         "run": run,
         "workload": source.label,
         "stamp": table_stamp(name, run),
+        "versions": versions(name),
         "parameters": params[name],
-        "tables": sorted(tables),
+        "tables": {table: sha256(path.read_bytes()) for table, path in sorted(paths.items())},
     }
     atomic_write_text(card_path(name, run), json.dumps(card, indent=2) + "\n")
     return paths
+
+
+def write_table(frame: pandas.DataFrame, path: Path) -> Path:
+    """Write a table as csv."""
+    with atomic_path(path) as temporary:
+        frame.to_csv(temporary, index=False, lineterminator="\n")
+    return path
+
+
+def versions(name: str) -> dict[str, str]:
+    """Versions of Python and of those libraries that the rooms of an experiment import."""
+    files = [path for path in room_files(experiment(name).rooms) if path.suffix == ".py"]
+    code = "\n".join((ROOT / path).read_text(encoding="utf-8") for path in files)
+    used = [library for library in LIBRARIES if re.search(rf"^\s*(import|from) {library}\b", code, re.MULTILINE)]
+    return {"python": "{}.{}".format(*sys.version_info), **{library: version(library) for library in used}}
+
+
+def other_versions(name: str, card: Mapping) -> str:
+    """Text of the other versions that computed tables; empty where there are none."""
+    before, now = card.get("versions", {}), versions(name)
+    other = [f"{part} {before[part]} (here {now[part]})" for part in now if before.get(part, now[part]) != now[part]]
+    return f"computed with {', '.join(other)}" if other else ""
+
+
+def sha256(content: bytes) -> str:
+    """Digest of a table."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def load(
@@ -94,12 +131,44 @@ def load(
 
 
 def _present(name: str, run: str) -> dict[str, Path] | None:
-    """Paths of an experiment's tables; None if one is missing or the stamp is old."""
-    path = card_path(name, run)
-    card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    """Paths of an experiment's tables; None if one is missing or the stamp is old.
+
+    Raises:
+        ConfigError: A table has changed since it was computed.
+    """
+    card = read_table_card(name, run)
     paths = {table: run_folder(run) / "tables" / name / f"{table}.csv" for table in card.get("tables", ())}
-    current = card.get("stamp") == table_stamp(name, run) and all(path.is_file() for path in paths.values())
-    return paths if current else None
+    if card.get("stamp") != table_stamp(name, run) or not all(path.is_file() for path in paths.values()):
+        return None
+    for table, path in paths.items():
+        require_same(path, path.read_bytes(), card["tables"][table])
+    return paths
+
+
+def require_same(path: Path, content: bytes, digest: str) -> None:
+    """Refuse a table that is not the one that was computed.
+
+    Raises:
+        ConfigError: The content has another SHA-256.
+    """
+    if sha256(content) != digest:
+        raise ConfigError(f"{path} has changed since it was computed; delete it, and it is computed anew")
+
+
+def read_table_card(name: str, run: str) -> dict:
+    """Card of an experiment's tables; nothing where there is none.
+
+    Raises:
+        ConfigError: The file holds something else.
+    """
+    path = card_path(name, run)
+    try:
+        card = read_json(path) if path.is_file() else {}
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} is not the card of tables: {error}; delete it, and they are computed anew"
+        ) from error
+    return card | {"tables": {}} if isinstance(card.get("tables"), list) else card  # before digests were kept
 
 
 def card_path(name: str, run: str) -> Path:
@@ -116,17 +185,25 @@ def reference_path(run: str) -> Path:
 
 
 def stamps_path(run: str) -> Path:
-    """File with the origin of a run's kept results: stamps and table names by experiment.
+    """File of stamps, versions and digests of a run's kept or published tables.
 
     It lies beside the tables, so that a change of code that moves no number changes a small text and not the archive.
     """
+    if run in read_params("results"):
+        return checkout() / "reports" / "results" / run / "stamps.json"
     return reference_path(run).with_suffix(".json")
 
 
 def read_stamps(run: str) -> dict[str, dict]:
     """Content of that file; nothing where there is none."""
     path = stamps_path(run)
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return read_json(path) if path.is_file() else {}
+
+
+def write_stamps(run: str, cards: Mapping[str, Mapping]) -> None:
+    """Write that file from the cards of tables."""
+    entries = {name: {key: card[key] for key in _KEPT if key in card} for name, card in cards.items()}
+    atomic_write_text(stamps_path(run), json.dumps(entries, indent=1) + "\n")
 
 
 def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.DataFrame] | None:
@@ -147,7 +224,10 @@ def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.
     if not path.is_file() or card.get("stamp") != stamp:
         return None
     with zipfile.ZipFile(path) as archive:
-        return {table: pandas.read_csv(io.BytesIO(archive.read(f"{name}/{table}"))) for table in card["tables"]}
+        contents = {table: archive.read(f"{name}/{table}") for table in card["tables"]}
+    for table, content in contents.items():
+        require_same(path / name / table, content, card["tables"][table])
+    return {table: pandas.read_csv(io.BytesIO(content)) for table, content in contents.items()}
 
 
 def against_paper(rows: Mapping[str, tuple[float | str | None, float | str]]) -> pandas.DataFrame:

@@ -12,7 +12,13 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Files
 from experiments.params import checkout
+from experiments.rooms import POLICY_ROOMS
 
+# Tasks of all systems are read, those of Spark are run.
+ROOMS = (
+    *(*POLICY_ROOMS, "systems/spark/optimum", "bench"),
+    *(f"systems/{name}{room}" for name in ("cloud", "heterogeneous") for room in ("", "/schedulers", "/optimum")),
+)
 FOLDER = "reports/bench"
 BEST, BOUND, TUNED = "best known", "lower bound", "tuned"
 # Forms of the figure, in its order, with how they are called there.
@@ -91,5 +97,11 @@ def benchmark_changes(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 EXPERIMENT = Experiment(
-    "benchmark", "fixed tasks", compute, figures=(benchmark_changes,), inputs=(Files([FOLDER]),), tiny={}
+    "benchmark",
+    "fixed tasks",
+    compute,
+    rooms=ROOMS,
+    figures=(benchmark_changes,),
+    inputs=(Files([FOLDER]),),
+    tiny={},
 )

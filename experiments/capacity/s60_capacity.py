@@ -33,6 +33,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import SPARK_WORKLOAD, Run, Tables, presets
 from experiments.experiment import Context, Experiment, FilesIn
 from experiments.params import checkout
+from experiments.rooms import SPARK_ROOMS
 from measure.logs import read_alone, read_mixes
 
 # Rows by scheduler, none of them tuned.
@@ -254,6 +255,7 @@ EXPERIMENT = Experiment(
     "capacity",
     "how many executors",
     compute,
+    rooms=(*SPARK_ROOMS, "connect/eventlog", "measure/logs.py", "measure/records.py", "systems/spark/capacity.py"),
     figures=(capacity_curve, capacity_cost, capacity_limits, capacity_trust),
     inputs=(FilesIn("capacity", ("folders",), ("runs.csv", "card.json", "events", "runs")),),
     tiny={

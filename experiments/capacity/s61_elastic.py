@@ -21,6 +21,7 @@ from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import learned_policy, policy_row
 from experiments.decima.s07_tuning import tuned_schedulers
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
+from experiments.rooms import POLICY_ROOMS
 
 # Streams that nothing was tuned, trained or validated on.
 FIRST_SEED = 610_000
@@ -180,6 +181,7 @@ EXPERIMENT = Experiment(
     "elastic",
     "clusters that grow, shrink and fail",
     compute,
+    rooms=(*POLICY_ROOMS, "systems/spark/optimum"),
     figures=(elastic_changes, elastic_hours),
     inputs=(
         Profiles(),

@@ -26,6 +26,7 @@ from decima.systems.cloud.traces import fetch_traces, traces_available
 from decima.systems.cloud.workload import jobs_of_rows
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
+from experiments.cloud import ROOMS
 from experiments.experiment import Context, Experiment
 
 # Figure 2: VMs (4 cores, 8 GB) and (8, 16); job 1 has two executors of (4, 8), job 2 one of (6, 10). Prices and run
@@ -248,6 +249,7 @@ EXPERIMENT = Experiment(
     "cloud",
     "Islam et al., Figure 2, Tables 3 to 5",
     compute,
+    rooms=ROOMS,
     figures=(cloud_clock_effect, cloud_billing_costs, cloud_price_costs, cloud_load_cost),
     tiny={
         "jobs": {"normal": "generated:n=6", "burst": "generated:pattern=burst,n=6"},

@@ -20,6 +20,7 @@ from decima.systems.cloud.optimum.best import optimum
 from decima.systems.cloud.policy.scheduler import learned
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
+from experiments.cloud import ROOMS
 from experiments.cloud.s30_cloud import by_pattern, require_traces, scored
 from experiments.comparisons import paired_changes
 from experiments.experiment import Context, Experiment, Files, Policies
@@ -287,6 +288,7 @@ EXPERIMENT = Experiment(
     "cloud_results",
     "Islam et al., Figures 4 to 9",
     compute,
+    rooms=(*ROOMS, "systems/cloud/optimum"),
     figures=(
         fig4_dqn, fig5_reinforce, fig4_grid, fig4_training, fig6_cost, fig7_duration, fig8_good_placements,
         fig9_cost_and_time, cloud_ours, cloud_held_out_changes,

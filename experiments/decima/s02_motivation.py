@@ -14,6 +14,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables, distinct, learned_words
 from experiments.comparisons import changes_over_trainings, learned_schedulers, score_table, scores_of_trainings
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -113,6 +114,7 @@ EXPERIMENT = Experiment(
     "motivation",
     "§2, Figures 1 to 3",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(fig01_dags, fig02_parallelism, fig03_schedules, fig03_mixes),
     inputs=(Profiles(), StoredPolicy("batch"), PoliciesIn("motivation", ("trainings",))),
     tiny={

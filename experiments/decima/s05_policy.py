@@ -26,6 +26,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables, distinct
 from experiments.comparisons import learned_policy
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -256,6 +257,7 @@ EXPERIMENT = Experiment(
     "policy",
     "§5.1, §5.2, Figures 5 and 6",
     compute,
+    rooms=(*POLICY_ROOMS, "learning/layers.py", "learning/quiet.py"),
     figures=(fig05_embeddings, fig06_choice),
     inputs=(Profiles(), StoredPolicy("batch")),
     # Sums of TensorFlow depend on the processor in their last digits.

@@ -20,6 +20,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables, distinct
 from experiments.comparisons import learned_policy
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -149,6 +150,7 @@ EXPERIMENT = Experiment(
     "variance",
     "§5.3, Figure 7",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(fig07_sequences, fig07_baselines),
     inputs=(Profiles(), StoredPolicy("stream")),
     tiny={"interarrival_s": 10, "shared_s": 30, "horizon_s": 90, "step_s": 10, "sequences": 3, "rollouts": 2},

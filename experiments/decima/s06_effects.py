@@ -11,6 +11,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct, presets, untuned
 from experiments.comparisons import score_table
 from experiments.experiment import Context, Experiment, Profiles
+from experiments.rooms import POLICY_ROOMS
 
 # Names are shown in figures; values are changes to the settings of mode ``paper``.
 EFFECTS = {
@@ -129,6 +130,7 @@ EXPERIMENT = Experiment(
     "effects",
     "§6.2",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(effects_jct, effects_change, waves, switches),
     inputs=(Profiles(),),
     tiny={"seeds": 2, "schedulers": ["fifo", "fair"], "stream_jobs": 3, "interarrival_s": 25},

@@ -13,6 +13,7 @@ from decima.workload.profile import WAVES, JobProfile
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Profiles
+from experiments.rooms import SPARK_ROOMS
 from measure import scaling_fit as fitting
 
 AUTHORS = "authors"
@@ -198,6 +199,7 @@ EXPERIMENT = Experiment(
     "measured",
     "§6.2",
     compute,
+    rooms=(*SPARK_ROOMS, "measure/scaling_fit.py"),
     figures=(measured_slowdown, measured_residuals, measured_jobs),
     inputs=(Profiles(),),
     tiny={"bootstrap": 20},

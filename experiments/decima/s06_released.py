@@ -10,6 +10,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct, presets, untuned
 from experiments.comparisons import learned_schedulers, score_table
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
+from experiments.rooms import POLICY_ROOMS
 
 SCHEDULERS = {
     "released_fifo": ("released_fifo", {}),
@@ -64,6 +65,7 @@ EXPERIMENT = Experiment(
     "released",
     "§6.2, the released simulator",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(released_rules,),
     inputs=(Profiles(), StoredPolicy("released")),
     tiny={"seeds": 2, "long_stream_jobs": 4},

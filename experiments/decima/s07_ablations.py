@@ -9,6 +9,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import changes_by_load, on_streams_of_load
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, TablesOf
+from experiments.rooms import POLICY_ROOMS
 
 # With what the policies are compared: the best heuristic of the paper, tuned at every gap, and the better rule of ours.
 AGAINST = ("weighted_fair", "capped_srw")
@@ -71,6 +72,7 @@ EXPERIMENT = Experiment(
     "ablations",
     "§7.4, Figure 14",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(fig14_ablations,),
     inputs=(Profiles(), TablesOf("load"), PoliciesIn("ablations", ("warm", "random"))),
     tiny={

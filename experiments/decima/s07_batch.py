@@ -22,6 +22,7 @@ from experiments.comparisons import (
 )
 from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -114,6 +115,7 @@ EXPERIMENT = Experiment(
     "batch",
     "§7.2, Figure 9a",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(fig09a_batch, batch_changes, batch_heuristics, alpha_batch),
     inputs=(
         Profiles(),

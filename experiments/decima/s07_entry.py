@@ -15,6 +15,7 @@ from decima.systems.spark.schedulers.entry_srw import NAME as ENTRY
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, get_source
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.experiment import Context, Experiment, Profiles
+from experiments.rooms import SPARK_ROOMS
 
 # Streams that chose nothing.
 FIRST_SEED = 600_000
@@ -73,6 +74,7 @@ EXPERIMENT = Experiment(
     "entry",
     "the price of coming",
     compute,
+    rooms=SPARK_ROOMS,
     figures=(price_of_coming,),
     inputs=(Profiles(),),
     tiny={

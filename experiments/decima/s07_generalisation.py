@@ -18,6 +18,7 @@ from experiments.comparisons import (
     scores_of_trainings,
 )
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
+from experiments.rooms import POLICY_ROOMS
 
 UNSEEN, SEEN = "trained_queries", ("trained_14", "fair", "capped_srw")
 AGAINST = ("weighted_fair_arrival", "weighted_fair", "capped_srw")
@@ -99,6 +100,7 @@ EXPERIMENT = Experiment(
     "generalisation",
     "§7.4, Table 2, appendix I",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(table2_generalisation,),
     inputs=(
         Profiles(),

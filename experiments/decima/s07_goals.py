@@ -23,6 +23,7 @@ from decima.workload.sources import TRAINING_SEED, WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import changes_by_load, each_training
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles
+from experiments.rooms import POLICY_ROOMS
 
 OBJECTIVES = ("avg_jct", "makespan", "p90_jct")
 # Changes of the settings by what a move of an executor to another job costs. First tasks on an executor that is new to
@@ -258,6 +259,7 @@ EXPERIMENT = Experiment(
     "goals",
     "§7.4, Figure 13",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(fig13_schedules, goals_matrix, goals_behaviour),
     inputs=(Profiles(), PoliciesIn("goals", ("policies",))),
     tiny={

@@ -19,6 +19,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.comparisons import learned_policy
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
+from experiments.rooms import POLICY_ROOMS
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -92,6 +93,7 @@ EXPERIMENT = Experiment(
     "latency",
     "§7.4, Figure 15b",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(fig15b_latency,),
     inputs=(Profiles(), StoredPolicy("stream")),
     may_differ={"latency": ("latency_ms",), "latency_jobs": ("latency_ms",)},

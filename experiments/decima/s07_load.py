@@ -20,6 +20,7 @@ from experiments.comparisons import learned_policy, paired_changes, policy_row, 
 from experiments.decima.s07_stream import UNTUNED
 from experiments.decima.s07_tuning import SHOWN
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -151,6 +152,7 @@ EXPERIMENT = Experiment(
     "load",
     "§7.4",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(jct_over_load,),
     inputs=(Profiles(), *(StoredPolicy(use) for use in LEARNED)),
     tiny={"interarrival_s": [25, 14], "sequences": 2, "train_jobs": 3, "streams": 2, "jobs": 4, "budget": 8},

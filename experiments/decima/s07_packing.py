@@ -22,7 +22,9 @@ from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import Run, Tables, distinct
 from experiments.comparisons import ROWS, Trainings, changes_by_load, each_training, scores_of_trainings
 from experiments.experiment import Context, Experiment, Policies, Profiles
+from experiments.rooms import POLICY_ROOMS
 
+ROOMS = (*POLICY_ROOMS, "workload/alibaba")
 MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
 BASELINES = ("graphene_arrival", "graphene")
 # For streams of the run's workload and for the trace: trainings from random weights, and one that imitated a rule.
@@ -282,6 +284,7 @@ EXPERIMENT = Experiment(
     "packing",
     "§7.3",
     compute,
+    rooms=ROOMS,
     figures=(packing_jct, packing_trade),
     inputs=(Profiles(), Policies((*POLICIES[0], *POLICIES[1], *WARM_POLICIES))),
     tiny={

@@ -18,6 +18,7 @@ from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct
 from experiments.comparisons import BASELINES, learned_schedulers, paired_changes, score_table
 from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -221,6 +222,7 @@ EXPERIMENT = Experiment(
     "stream",
     "§7.2, Figures 9b and 10",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(fig09b_stream, fig09b_mean, stream_changes, fig10_stream, alpha_stream),
     inputs=(
         Profiles(),

@@ -14,6 +14,7 @@ from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource
 from experiments.captions import Run, Tables, distinct
 from experiments.experiment import Context, Experiment, Profiles
+from experiments.rooms import SPARK_ROOMS
 
 # Variants of weighted fair whose curves are shown on test sequences: (sticky, stage_rule, order).
 SHOWN = ((1, 0, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))
@@ -109,6 +110,7 @@ EXPERIMENT = Experiment(
     "tuning",
     "§7.1 (5)",
     compute,
+    rooms=SPARK_ROOMS,
     figures=(alpha_training,),
     inputs=(Profiles(),),
     tiny={"sequences": 2, "batch_jobs": 3, "stream_jobs": 3, "interarrival_s": [25, 14], "budget": 8},

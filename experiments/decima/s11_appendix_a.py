@@ -37,6 +37,7 @@ from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment
+from experiments.rooms import SPARK_ROOMS
 
 SLOTS = 5
 # Makespan in seconds without the 3 epsilon.
@@ -192,5 +193,10 @@ def fig16_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 EXPERIMENT = Experiment(
-    "appendix_a", "appendix A, Figure 16", compute, figures=(fig16_dag, fig16_schedules), tiny={"epsilon_s": [0.1]}
+    "appendix_a",
+    "appendix A, Figure 16",
+    compute,
+    rooms=SPARK_ROOMS,
+    figures=(fig16_dag, fig16_schedules),
+    tiny={"epsilon_s": [0.1]},
 )

@@ -20,6 +20,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.comparisons import ROWS
 from experiments.experiment import Context, Experiment, Files, PoliciesIn
+from experiments.rooms import POLICY_ROOMS
 from experiments.training_files import check_whole_curve, read_training_file, training_folder
 
 if TYPE_CHECKING:
@@ -219,6 +220,7 @@ EXPERIMENT = Experiment(
     "learning",
     "§7.4 and appendix C, Figure 15a",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(from_random_weights, alone_ingredients, fig15a_curve, fig15a_encodings, training_curves),
     inputs=(Files(["models/training"]), PoliciesIn("policies", SETTINGS)),
     tiny={"budgets_min": [1, 2]},

@@ -27,6 +27,7 @@ from decima.systems.spark.policy.batch import TENSORS
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables, distinct
 from experiments.experiment import Context, Experiment
+from experiments.rooms import POLICY_ROOMS
 
 STAGES = 10
 EDGE_PROBABILITY = 0.25
@@ -243,6 +244,7 @@ EXPERIMENT = Experiment(
     "appendix_e",
     "appendix E, Figure 19",
     compute,
+    rooms=(*POLICY_ROOMS, "learning/layers.py", "learning/quiet.py"),
     figures=(fig19_expressiveness,),
     may_differ={"appendix_e": ("accuracy", "squared_error")},
     tiny={"seeds": 1, "iterations": 2, "every": 1, "test_graphs": 5},

@@ -7,7 +7,7 @@ import pandas
 from decima import plotting
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
-from experiments.decima.s07_packing import labels, side_by_side
+from experiments.decima.s07_packing import ROOMS, labels, side_by_side
 from experiments.experiment import Context, Experiment, TablesOf
 
 # Parts of Graphene* and which combinations of the grid are without it.
@@ -50,5 +50,5 @@ def graphene_parts(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 EXPERIMENT = Experiment(
-    "appendix_f", "appendix F", compute, figures=(graphene_parts,), inputs=(TablesOf("packing"),), tiny={}
+    "appendix_f", "appendix F", compute, rooms=ROOMS, figures=(graphene_parts,), inputs=(TablesOf("packing"),), tiny={}
 )

@@ -18,6 +18,7 @@ from experiments.captions import Run, Tables, distinct
 from experiments.decima.s07_packing import (
     MEMORY,
     POLICIES,
+    ROOMS,
     Case,
     cases,
     graphene_forms,
@@ -195,6 +196,7 @@ EXPERIMENT = Experiment(
     "appendix_g",
     "appendix G, Figures 20 and 21",
     compute,
+    rooms=ROOMS,
     figures=(fig20_series, fig21_profile, fig12a_sizes),
     inputs=(Profiles(), TablesOf("packing"), Policies((*POLICIES[0], *POLICIES[1]))),
     tiny={

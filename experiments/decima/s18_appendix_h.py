@@ -17,6 +17,7 @@ from decima.workload.sources import TRAINING_SEED, WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct, learned_words, presets
 from experiments.comparisons import changes_over_trainings, learned_schedulers, scores_of_trainings
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -113,6 +114,7 @@ EXPERIMENT = Experiment(
     "appendix_h",
     "appendix H, Figure 22",
     compute,
+    rooms=(*POLICY_ROOMS, "systems/spark/optimum"),
     figures=(fig22_optimality,),
     inputs=(Profiles(), StoredPolicy("batch"), StoredPolicy("warm_batch"), PoliciesIn("appendix_h", ("simplified",))),
     tiny={"batches": 2, "jobs": 3, "simplified": ["tiny", "tiny"]},

@@ -17,6 +17,7 @@ from experiments.captions import Run, Tables, learned_words
 from experiments.comparisons import learned_schedulers
 from experiments.decima.s07_tuning import tuned_schedulers
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -72,6 +73,7 @@ EXPERIMENT = Experiment(
     "bounds",
     "beside appendix H",
     compute,
+    rooms=(*POLICY_ROOMS, "systems/spark/optimum"),
     figures=(bounds,),
     inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch"), StoredPolicy("warm_batch")),
     tiny={"instances": 1, "jobs": 3, "budget": 20},

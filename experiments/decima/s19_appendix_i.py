@@ -12,6 +12,7 @@ from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import changes_by_load, scores_of_trainings
 from experiments.decima.s07_packing import classes
 from experiments.experiment import Context, Experiment, PoliciesIn
+from experiments.rooms import POLICY_ROOMS
 
 # The policy that was trained in the setting of the test, and whom all are compared with.
 AS_TESTED = "trained_test"
@@ -58,6 +59,7 @@ EXPERIMENT = Experiment(
     "appendix_i",
     "appendix I, Table 3",
     compute,
+    rooms=(*POLICY_ROOMS, "workload/alibaba"),
     figures=(table3_generalisation,),
     inputs=(PoliciesIn("appendix_i", ("policies",)),),
     tiny={

@@ -22,6 +22,7 @@ from experiments.comparisons import (
 )
 from experiments.decima.s07_tuning import tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, TablesOf
+from experiments.rooms import POLICY_ROOMS
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -97,6 +98,7 @@ EXPERIMENT = Experiment(
     "appendix_j",
     "appendix J, Figure 23",
     compute,
+    rooms=POLICY_ROOMS,
     figures=(fig23_no_durations,),
     inputs=(
         Profiles(),

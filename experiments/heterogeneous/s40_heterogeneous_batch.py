@@ -8,6 +8,7 @@ from decima import plotting
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
+from experiments.heterogeneous import ROOMS
 from experiments.heterogeneous.instances import (
     BATCH_POLICIES,
     PAPER,
@@ -81,6 +82,7 @@ EXPERIMENT = Experiment(
     "heterogeneous_batch",
     "Luo et al., Figures 7 and 8",
     compute,
+    rooms=ROOMS,
     figures=(heterogeneous_batch_makespan, heterogeneous_batch_speedup, heterogeneous_batch_slr),
     inputs=(Profiles(), Policies(BATCH_POLICIES)),
     tiny={"ccr": ["measured", 5], "small": [1, 2], "large": [3], "workloads": 2, "large_workloads": 2},

@@ -15,6 +15,7 @@ from decima.systems.heterogeneous.tpch import tpch_instance
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
+from experiments.heterogeneous import ROOMS
 from experiments.heterogeneous.instances import LEARNED, OURS, points, schedule_rows, text
 
 
@@ -118,6 +119,7 @@ EXPERIMENT = Experiment(
     "heterogeneous_learning",
     "Luo et al., Figure 6",
     compute,
+    rooms=ROOMS,
     figures=(heterogeneous_learning_curve,),
     inputs=(Profiles(), Policies((*sum((TRAININGS | ABLATED).values(), ()), PAPER))),
     tiny={"jobs": 2, "trained_ccr": [5], "trained_workloads": 2, "budget": 20},

@@ -9,6 +9,7 @@ from decima.systems.heterogeneous.tpch import PAPER_GAP_S
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
+from experiments.heterogeneous import ROOMS
 from experiments.heterogeneous.instances import (
     BATCH_POLICIES,
     BOUND,
@@ -98,6 +99,7 @@ EXPERIMENT = Experiment(
     "heterogeneous_stream",
     "Luo et al., Figure 9",
     compute,
+    rooms=ROOMS,
     figures=(heterogeneous_stream_makespan, heterogeneous_decisions),
     inputs=(Profiles(), Policies((*BATCH_POLICIES, *TRAINED_ON_STREAMS.values()))),
     tiny={"ccr": [0.1, 5], "jobs": [2, 4], "streams": 2, "decisions": ["plan", "event", "idle"], "dense_gap_s": 5},

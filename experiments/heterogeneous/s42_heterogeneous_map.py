@@ -13,6 +13,7 @@ from decima.systems.heterogeneous.optimum.exact import NotProvedError, optimum
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
+from experiments.heterogeneous import ROOMS
 from experiments.heterogeneous.instances import (
     BATCH_POLICIES,
     BOUND,
@@ -128,6 +129,7 @@ EXPERIMENT = Experiment(
     "heterogeneous_map",
     "Luo et al., section V",
     compute,
+    rooms=ROOMS,
     figures=(heterogeneous_headroom, heterogeneous_copies),
     inputs=(Profiles(), Policies(BATCH_POLICIES)),
     tiny={

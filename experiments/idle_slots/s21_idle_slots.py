@@ -14,6 +14,7 @@ from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment
+from experiments.rooms import SPARK_ROOMS
 
 # Figure 1: (length, arrival) of the two jobs in seconds.
 FIGURE_1 = ((20.0, 0.0), (4.0, 2.0))
@@ -137,6 +138,7 @@ EXPERIMENT = Experiment(
     "idle_slots",
     "Duan and Wu, Figure 1",
     compute,
+    rooms=(*SPARK_ROOMS, "systems/spark/optimum"),
     figures=(fig1_idle_slot, idle_gain_map),
     tiny={"executors": [1, 2], "load": [0.6], "long_s": [50.0], "share": [0.5, 0.1], "step_s": 10.0},
 )

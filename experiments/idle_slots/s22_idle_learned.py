@@ -20,6 +20,7 @@ from experiments.captions import INTERVAL, Run, Tables
 from experiments.comparisons import score_table
 from experiments.experiment import Context, Experiment, Policies
 from experiments.idle_slots.s22_idle_rules import LABELS, shortest_first, streams
+from experiments.rooms import POLICY_ROOMS
 
 POLICY, CONTROL = "idle_policy", "idle_twin"
 # The same policy without the shape of jobs, and with it in the places of two other features, drawn by a seed.
@@ -220,6 +221,7 @@ EXPERIMENT = Experiment(
     "idle_learned",
     "Duan and Wu, Table 1, Figures 4 and 5",
     compute,
+    rooms=(*POLICY_ROOMS, "systems/spark/optimum"),
     figures=(learned_changes, fig4_idle_cdf, fig5_idle_load),
     inputs=(Policies(POLICIES),),
     tiny={

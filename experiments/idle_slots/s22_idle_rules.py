@@ -17,6 +17,7 @@ from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.experiment import Context, Experiment
+from experiments.rooms import SPARK_ROOMS
 
 # Without slots: shortest remaining work first, each job as many executors as it can use.
 BASE = {"preset": "plain", "c0": 30.0, "c1": 10.0, "power": 0.0, "release": 10.0}
@@ -145,6 +146,7 @@ EXPERIMENT = Experiment(
     "idle_rules",
     "Duan and Wu, Table 1 and Figure 4",
     compute,
+    rooms=(*SPARK_ROOMS, "systems/spark/optimum"),
     figures=(idle_rule_changes,),
     tiny={
         "workloads": {"rare": {"jobs": "rare_long", "executors": 2, "load": 0.6, "optimum": True}},

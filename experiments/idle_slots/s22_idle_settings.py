@@ -19,6 +19,7 @@ from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies
 from experiments.idle_slots.s22_idle_rules import BASE, shortest_first, streams, tuned_rule
+from experiments.rooms import POLICY_ROOMS
 
 # Weights that the tuning of the linear rule found for rare long jobs on two executors at a load of 60 %.
 TWO = {
@@ -175,6 +176,7 @@ EXPERIMENT = Experiment(
     "idle_settings",
     "Duan and Wu, Figure 6",
     compute,
+    rooms=(*POLICY_ROOMS, "systems/spark/optimum"),
     figures=(fig6_mean_slot,),
     inputs=(Policies(tuple(AGENTS)),),
     tiny={

@@ -1,10 +1,10 @@
 """Every experiment on a tiny run of the embedded workload, in a checkout of its own."""
 
-import contextlib
 import fnmatch
-import inspect
 import json
+import os
 import shutil
+import subprocess
 import sys
 import threading
 import zipfile
@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from decima.core.errors import ConfigError, PolicyError
+from decima.core.system import SYSTEM_MODULES
 from decima.learning.cards import RANDOM
 from decima.learning.store import save_policy
 from decima.systems.spark.policy.architecture import Architecture
@@ -25,13 +26,12 @@ from decima.workload import embedded
 from experiments import making
 from experiments import params as experiment_params
 from experiments import tables as store
-from experiments.closure import ROOT as CHECKOUT
-from experiments.closure import closure
 from experiments.decima import s13_learning as learning
-from experiments.experiment import experiment, experiment_module, experiment_names
+from experiments.experiment import PolicyInput, experiment, experiment_module, experiment_names
 from experiments.figures import figure as plain_figure
 from experiments.figures import figure_names
 from experiments.params import run_names
+from experiments.rooms import DRAWING, definitions, room_files
 from experiments.stamps import table_code
 from tests.unit.connect.planted_logs import write_folders
 from tests.unit.measure.fidelity.test_simulation import LEVELS, job
@@ -120,14 +120,19 @@ def test_only_what_learned_from_random_weights_is_called_decima(checkout):
         store.load("bounds", "tiny", progress=False)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", experiment_names())
-def test_every_experiment_writes_its_tables_and_draws_its_figures(checkout, name):
+DAILY = ("appendix_a", "cloud")
+EACH = [pytest.param(name, marks=() if name in DAILY else pytest.mark.slow) for name in experiment_names()]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_every_experiment_reads_what_its_stamp_has_writes_its_tables_and_draws_its_figures(checkout, name):
     for needed in experiment(name).needs:
         store.load(needed, "tiny", progress=False)
-    with executed_files() as files:
-        tables = store.load(name, "tiny", progress=False)
-    assert files <= set(closure(table_code(name)))
+    of_tables, of_figures = watched(name)
+    check_rests_on_stamp(name, of_tables, of_figures)
+    stored = [each for each in of_tables["opened"] if each.startswith("models/")]
+    check_inputs(name, of_tables["here"] + stored)
+    tables = store.load(name, "tiny", progress=False)
     with zipfile.ZipFile(KEPT) as kept:
         names = [entry for entry in kept.namelist() if entry.startswith(f"{name}/")]
         columns = {entry.split("/")[1]: list(pandas.read_csv(kept.open(entry), nrows=0)) for entry in names}
@@ -147,36 +152,53 @@ def test_every_experiment_writes_its_tables_and_draws_its_figures(checkout, name
         check_figure(plain_figure(figure, tables, "tiny"))
 
 
-# What decides whether something is computed: runs, stamps, kept tables. What is computed does not follow from it.
-WHETHER = {
-    Path("experiments") / f"{name}.py" for name in ("closure", "experiment", "kept", "notebooks", "params", "stamps")
-}
+def watched(name):
+    """What a process opens, calls and imports that computes the tables of an experiment, and that draws its figures."""
+    program = Path(__file__).with_name("watched.py")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    done = subprocess.run(
+        [sys.executable, program, name, "tiny"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    return found["tables"], found["figures"]
 
 
-@contextlib.contextmanager
-def executed_files():
-    """Files of the package whose functions are called meanwhile, in any thread.
+# Decides whether something is computed; what is computed does not follow from it.
+MACHINERY = {f"experiments/{name}.py" for name in ("figures", "notebooks", "params", "rooms", "stamps", "tables")}
+MACHINERY |= {"pyproject.toml", "src/decima/__init__.py", "experiments/experiment.py", "experiments/captions.py"}
 
-    Bodies of modules and classes do not count, nor what a package does when somebody asks for a name it does not have:
-    TensorFlow looks into all modules that a function sees.
+
+def check_rests_on_stamp(name, of_tables, of_figures):
+    """All code and data of the checkout that were opened or executed are in the stamp.
+
+    Of plotting and of other systems nothing may be called for tables: modules import the first for their figures, and
+    the table of systems imports the others.
     """
-    found = set()
+    chosen = experiment(name)
+    rooms = {str(path) for path in room_files(chosen.rooms)}
+    drawing = rooms | {str(path) for path in room_files(DRAWING)}
+    own = {room.split("/")[1] for room in chosen.rooms if room.startswith("systems/")}
+    passive = ("src/decima/plotting/", *(f"src/decima/systems/{each}/" for each in SYSTEM_MODULES if each not in own))
+    for part, found, covered in (("tables", of_tables, rooms), ("figures", of_figures, drawing)):
+        data = [each for each in found["opened"] if not each.endswith((".py", ".pyc", ".nbc", ".nbi"))]
+        imported = [each for each in found["imported"] if not each.startswith(passive)] if part == "tables" else []
+        code = [each for each in imported + found["called"] if each.startswith(("src/", "measure/"))]
+        outside = {*data, *code} - covered - MACHINERY
+        assert [each for each in outside if not each.startswith((".venv", "build/", "models/"))] == [], part
+        assert set(found["started"]) <= {"uname"}, part
+    reached = {f"{module.replace('.', '/')}.py" for module, _ in definitions(table_code(name))}
+    assert {each for each in of_tables["called"] if each.startswith("experiments/")} <= MACHINERY | reached
 
-    def note(frame, event, _):
-        code = frame.f_code
-        if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_qualname != "__getattr__":
-            found.add(code.co_filename)
 
-    files = set()
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        yield files
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    inside = {Path(name).relative_to(CHECKOUT) for name in found if Path(name).is_relative_to(CHECKOUT)}
-    files |= {path for path in inside if path.parts[0] in ("src", "experiments", "measure")} - WHETHER
+def check_inputs(name, opened):
+    """All other files that were opened are inputs of the experiment."""
+    inputs = experiment(name).inputs
+    policies = {each for entry in inputs if isinstance(entry, PolicyInput) for each in entry.policies(TINY).values()}
+    paths = [path for entry in inputs if not isinstance(entry, PolicyInput) for path in entry.paths("tiny", TINY)]
+    known = ("params.yaml", "pyproject.toml", f"reports/tiny/tables/{name}", "reports/tiny/cards", *paths)
+    others = [each for each in opened if not each.startswith(known)]
+    assert [each for each in others if Path(each).name.split(".")[0] not in policies] == []
 
 
 def check_figure(made):

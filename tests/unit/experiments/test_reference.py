@@ -2,13 +2,14 @@
 
 import json
 import shutil
+from functools import partial
 
 import pandas
 import pytest
 from typer.testing import CliRunner
 
 from decima.core.errors import ConfigError
-from experiments import reference, report
+from experiments import making, reference, report
 from experiments import tables as store
 from experiments.__main__ import app
 from experiments.experiment import experiment_names
@@ -41,7 +42,8 @@ def record_made_by(names, **stamp):
     for name in names:
         path = store.card_path(name, "embedded-quick")
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"stamp": stamp, "tables": [name]}))
+        digest = store.sha256((path.parents[1] / "tables" / name / f"{name}.csv").read_bytes())
+        path.write_text(json.dumps({"stamp": stamp, "versions": {"numpy": "1.0"}, "tables": {name: digest}}))
     reference.record("embedded-quick")
 
 
@@ -76,14 +78,72 @@ def test_kept_tables_are_read_where_code_and_parameters_are_those_that_made_them
     assert computed == ["latency", "batch"]
 
 
-def test_adopting_renews_the_code_of_a_stamp_and_nothing_that_has_other_inputs(tables, monkeypatch):
+@pytest.fixture
+def with_stamps(tables, monkeypatch):
+    """The run, kept with stamps of other code than that of today, which also has another model for one experiment."""
     inputs = {"batch": "one", "latency": "another"}
     record_made_by(inputs, **{"code": "old", "parameters": "same", "models/a.json": "one"})
     monkeypatch.setattr(reference, "experiment_names", lambda: list(inputs))
-    stamps = {name: {"code": "new", "parameters": "same", "models/a.json": digest} for name, digest in inputs.items()}
-    monkeypatch.setattr(reference, "table_stamp", lambda name, run: stamps[name])
+    now = {name: {"code": "new", "parameters": "same", "models/a.json": digest} for name, digest in inputs.items()}
+    for module in (reference, store):
+        monkeypatch.setattr(module, "table_stamp", lambda name, run: now[name])
+    return tables
+
+
+def test_stamps_are_renewed_where_tables_that_were_computed_again_are_equal(with_stamps):
+    assert reference.stale("embedded-quick") == ["batch: other code", "latency: other code, models/a.json"]
+    assert reference.adopt("embedded-quick") == []  # nothing was computed with the code of today
+    for name in ("batch", "latency"):
+        path = store.card_path(name, "embedded-quick")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"stamp": reference.table_stamp(name, "")}))
+    change(with_stamps, "latency", avg_jct_s=[100.0, 250.0])
     assert reference.adopt("embedded-quick") == ["batch"]
-    assert reference.adopt("embedded-quick") == []
+    assert reference.stale("embedded-quick") == ["latency: other code, models/a.json"]
+
+
+def test_unchecked_stamps_say_so_and_those_of_other_inputs_stay(with_stamps):
+    assert reference.adopt("embedded-quick", unchecked=True) == ["batch"]
+    assert reference.adopt("embedded-quick", unchecked=True) == []
+    said = ["batch: stamp renewed without computing", "latency: other code, models/a.json"]
+    assert reference.stale("embedded-quick") == said
+    answer = CliRunner().invoke(app, ["stale", "--run", "embedded-quick"])
+    assert answer.exit_code == 1
+    assert said[0] in answer.output
+    assert "batch: computed with numpy 1.0 (here " in answer.output
+
+
+def test_a_kept_table_that_was_edited_is_named(with_stamps):
+    path = store.stamps_path("embedded-quick")
+    cards = json.loads(path.read_text())
+    cards["batch"]["tables"]["batch"] = "of another one"
+    cards["batch"]["stamp"] = store.table_stamp("batch", "")
+    path.write_text(json.dumps(cards))
+    assert "batch: batch is not the table of its stamp" in reference.stale("embedded-quick")
+    shutil.rmtree(with_stamps.parent)
+    with pytest.raises(ConfigError, match=r"embedded-quick\.zip/batch/batch has changed since it was computed"):
+        store.load("batch", "embedded-quick")
+
+
+@pytest.mark.parametrize("content", ["", "scheduler,avg_jct_s\nfair,1.0\n"])
+def test_a_table_that_changed_after_it_was_computed_is_named(content, with_stamps):
+    record_made_by(["batch"], **store.table_stamp("batch", ""))
+    assert list(store.load("batch", "embedded-quick")["batch"]["avg_jct_s"]) == [100.0, 200.0]
+    path = with_stamps / "batch" / "batch.csv"
+    path.write_text(content)
+    for read in (partial(store.load, "batch"), partial(making.make, "batch"), reference.record):
+        with pytest.raises(ConfigError, match=r"batch/batch\.csv has changed since it was computed; delete it, and it"):
+            read(run="embedded-quick")
+    store.card_path("batch", "embedded-quick").write_text("")
+    with pytest.raises(ConfigError, match=r"cards/batch\.json is not the card of tables: "):
+        store.load("batch", "embedded-quick")
+
+
+def test_versions_are_those_of_libraries_that_the_rooms_import():
+    assert {"python", "numpy", "numba"} <= set(store.versions("batch"))
+    assert "tensorflow" in store.versions("cloud")
+    assert "tensorflow" not in store.versions("tuning")
+    assert store.other_versions("batch", {"versions": store.versions("batch")}) == ""
+    assert store.other_versions("batch", {"versions": {"numba": "0.1"}}).startswith("computed with numba 0.1 (here ")
 
 
 def test_a_number_that_may_not_differ_fails_with_its_largest_relative_difference(tables):

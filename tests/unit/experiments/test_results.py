@@ -179,7 +179,6 @@ def test_code_of_ones_own_that_a_parameter_names_is_in_the_stamp(tmp_path, monke
     monkeypatch.setattr(stamps, "run_params", lambda run: params)
     (tmp_path / "own").mkdir()
     monkeypatch.setattr(stamps, "checkout", lambda: tmp_path)
-    monkeypatch.setattr(stamps, "closure", lambda *_: [])
     monkeypatch.setattr(stamps, "digest", lambda *_: "")
     found = []
     for content in ("a", "b"):

@@ -1,0 +1,92 @@
+"""Program that computes the tables of one experiment and draws its figures: ``watched.py EXPERIMENT RUN``.
+
+It prints, as JSON, which files of this checkout were opened meanwhile, of which code was called or imported, and
+whether another process was started. What decides whether something is computed does not count.
+"""
+
+import inspect
+import json
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+watching = []
+found = {part: set() for part in ("opened", "called", "imported", "started")}
+
+
+def audit(event, values):
+    if watching and event == "open" and isinstance(values[0], (str, bytes)):
+        found["opened"].add(os.path.abspath(os.fsdecode(values[0])))
+    elif watching and event in ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"):
+        found["started"].add(str(values[0]))
+
+
+def note(frame, event, _):
+    """Functions that are called; TensorFlow asks all modules that a function sees for names that they do not have."""
+    code = frame.f_code
+    if watching and event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_qualname != "__getattr__":
+        found["called"].add(code.co_filename)
+
+
+@contextmanager
+def only(on):
+    before = watching[:]
+    watching[:] = [True] * on
+    try:
+        yield
+    finally:
+        watching[:] = before
+
+
+def between(function, on):
+    """The function, watched or not."""
+
+    def call(*values, **options):
+        with only(on):
+            return function(*values, **options)
+
+    return call
+
+
+def main(name, run):
+    sys.addaudithook(audit)
+    from dataclasses import replace
+
+    from experiments import figures, tables
+    from experiments.experiment import experiment
+    from experiments.rooms import ROOT
+
+    chosen = experiment(name)
+    watched = replace(chosen, compute=between(chosen.compute, True))
+    tables.experiment = lambda other: watched if other == name else experiment(other)
+    tables.get_source = between(tables.get_source, True)
+    for needed in chosen.needs:
+        tables.load(needed, run, kept=False)
+    tables.load = between(tables.load, False)
+    threading.setprofile(note)
+    sys.setprofile(note)
+    tables.run_experiment(name, run)
+    computed = tables.load(name, run, kept=False)
+    of_tables = taken(ROOT)
+    with only(True):
+        for make in chosen.figures:
+            figures._draw_from(make, computed, run)
+    sys.setprofile(None)
+    sys.stdout.write(json.dumps({"tables": of_tables, "figures": taken(ROOT)}) + "\n")
+
+
+def taken(root):
+    """What was found, relative to the checkout; what lies elsewhere counts only where it was opened."""
+    found["imported"] |= {module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)}
+    inside = {part: [Path(each) for each in names if each.startswith(f"{root}/")] for part, names in found.items()}
+    files = {part: sorted(str(each.relative_to(root)) for each in each_part) for part, each_part in inside.items()}
+    here = [os.path.relpath(each) for each in found["opened"] if each.startswith(f"{os.getcwd()}/")]
+    for each in found.values():
+        each.clear()
+    return files | {"here": sorted(here)}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
