@@ -62,4 +62,6 @@ def test_answers_of_the_service(name):
 
 if __name__ == "__main__":
     answers = {name: transcript(name) for name in CASES}
-    GOLDEN.write_text(json.dumps({"processor": this_processor(), "answers": answers}, indent=1) + "\n", encoding="utf-8")
+    GOLDEN.write_text(
+        json.dumps({"processor": this_processor(), "answers": answers}, indent=1) + "\n", encoding="utf-8"
+    )
