@@ -54,6 +54,7 @@ def put_states(mirror: Mirror, prefix: Hashable, messages: Sequence[protocol.Job
                 )
             if executors > most or moving > most or committed > most:
                 raise invalid(f"{_where(graph, name)}: more than {most} executors, moving or committed")
+            views.job_unexhausted[slot.job] += (launched < tasks) - (views.stage_next[at] < tasks)
             views.stage_next[at] = launched
             views.stage_executors[at] = executors
             views.stage_moving[at] = moving

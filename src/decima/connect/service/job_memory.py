@@ -27,7 +27,7 @@ from decima.systems.spark.state import ClusterState
 _VIEWED = (
     *STAGE_FIELDS.values(), *JOB_FIELDS.values(), "runnable_next", "runnable_prev", "runnable_head", "runnable_tail",
     "stage_job", "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated", "job_frontier",
-    "job_unsaturated",
+    "stage_unsaturated_parents", "job_unsaturated", "job_unexhausted",
 )  # fmt: skip
 # What a job takes along to another position: all that is kept by stage or by job; the rest is of the whole cluster.
 _MOVED = ("stage", "job")
@@ -417,9 +417,12 @@ class JobMemory(ABC):
         self.put_finished(slot)
         state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
         coming = state.stage_commit[stages_of_job] + state.stage_moving[stages_of_job]
-        saturated = state.stage_tasks[stages_of_job] - state.stage_next[stages_of_job] <= coming
+        waiting = state.stage_tasks[stages_of_job] - state.stage_next[stages_of_job]
+        saturated = waiting <= coming
+        state.job_unexhausted[slot.job] = np.count_nonzero(waiting)
         state.stage_saturated[stages_of_job] = saturated
         state.job_unsaturated[slot.job] = slot.size - np.count_nonzero(saturated)
+        state.stage_unsaturated_parents[stages_of_job] = slot.graph.dag.count_parents(~saturated)
 
     def put_room(self, slot: Slot, index: int) -> bool:
         """Update whether a stage is saturated; returns whether that changed."""
@@ -428,7 +431,10 @@ class JobMemory(ABC):
         if saturated == views.stage_saturated[stage]:
             return False
         views.stage_saturated[stage] = saturated
-        views.job_unsaturated[slot.job] += -1 if saturated else 1
+        change = -1 if saturated else 1
+        views.job_unsaturated[slot.job] += change
+        for child in slot.graph.dag.children_of(index):
+            views.stage_unsaturated_parents[slot.first + child] += change
         return True
 
     def put_finished(self, slot: Slot) -> None:
@@ -437,6 +443,7 @@ class JobMemory(ABC):
         finished, unfinished_parents = slot.graph.dag.finished(slot.graph.finished)
         state.stage_finished_tasks[stages_of_job] = finished
         state.stage_unfinished_parents[stages_of_job] = unfinished_parents
+        state.job_unfinished[slot.job] = np.count_nonzero(finished < state.stage_tasks[stages_of_job])
 
     def put_frontier(self, slot: Slot) -> None:
         """Update the frontier: the stages that the client calls schedulable and that have room."""

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "unequal", "running")
+    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "unequal", "running", "unlike")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
@@ -22,6 +22,7 @@ class OpenRequest(_message.Message):
     DELAYS_FIELD_NUMBER: _ClassVar[int]
     UNEQUAL_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
+    UNLIKE_FIELD_NUMBER: _ClassVar[int]
     version: int
     client: str
     executors: int
@@ -35,7 +36,8 @@ class OpenRequest(_message.Message):
     delays: bool
     unequal: UnequalExecutors
     running: bool
-    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ..., running: _Optional[bool] = ...) -> None: ...
+    unlike: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ..., running: _Optional[bool] = ..., unlike: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UnequalExecutors(_message.Message):
     __slots__ = ("speeds", "rate", "rates", "latency_s")

@@ -18,6 +18,7 @@ from decima.connect.service.graphs import JobGraph, read_graph
 from decima.connect.service.job_memory import size_of
 from decima.connect.service.limits import Account, Limits
 from decima.connect.service.mirror import Choice, Mirror
+from decima.connect.service.reports import UNLIKE
 from decima.connect.service.steps import Steps, elsewhere
 from decima.connect.service.wire import VERSION, checked_number
 from decima.core.checks import LARGEST_MS
@@ -52,6 +53,9 @@ def cluster_settings(request: protocol.OpenRequest) -> Settings:
         RefusalError: A number is out of range.
     """
     checked_number("session", "interarrival_ms", request.interarrival_ms)
+    for name in request.unlike:
+        if name not in UNLIKE:
+            raise invalid(f"unlike holds {name!r:.60}; expected some of {', '.join(UNLIKE)}")
     if request.delays and request.shared_cluster:
         raise invalid("delays is set, but a driver of a shared cluster delays no stages")
     if request.running and request.shared_cluster:

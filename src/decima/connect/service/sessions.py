@@ -14,12 +14,12 @@ from decima.connect.service.coordinator import Driver, SharedCluster
 from decima.connect.service.durations import ProfileBook
 from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.connect.service.limits import Account, Budget, Limits
-from decima.connect.service.mirror import Mirror, knows_the_gap
+from decima.connect.service.mirror import Mirror
 from decima.connect.service.node_session import NodeRule, NodeSession, read_cluster
 from decima.connect.service.session import PrivateSession, Session, chance, check_client, cluster_settings
 from decima.connect.service.steps import Steps, finish
 from decima.core.errors import ConfigError
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
+from decima.systems.spark.schedulers.interface import GAP, CompiledScheduler, Scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.unequal.schedulers.registry import PlanScheduler
 
@@ -89,7 +89,7 @@ def _warm_up(scheduler: Scheduler) -> None:
     request.states.add(job="first", runnable=[0], schedulable=[0])
     limits = Limits()
     rng, account = np.random.default_rng(0), Budget(limits).account()
-    hint_ms = 1000.0 if knows_the_gap(scheduler) else 0.0
+    hint_ms = 1000.0 if GAP in getattr(scheduler, "reads", ()) else 0.0
     mirror = Mirror(scheduler, Settings(executors=1), rng, hint_ms, account, delays=True, running=True)
     finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
 
@@ -169,7 +169,7 @@ class Sessions:
     def _mirror(self, request: protocol.OpenRequest, settings: Settings, account: Account) -> tuple[str, Mirror]:
         """Make a mirror for a client; returns the name of its scheduler too."""
         name, scheduler = self.offering.scheduler(request.scheduler)
-        known = {"delays": request.delays, "running": request.running}
+        known = {"delays": request.delays, "running": request.running, "unlike": request.unlike}
         return name, Mirror(scheduler, settings, chance(request), request.interarrival_ms, account, **known)
 
     def _join(

@@ -22,7 +22,7 @@ from decima.systems.spark.lookahead.planner import ARRIVALS, NONE, Planner
 from decima.systems.spark.lookahead.search import ROUND, Budget, RunBudget, TimeBudget
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers.fields import RULE
-from decima.systems.spark.schedulers.interface import Decision, Observation, Scheduler, run_decision
+from decima.systems.spark.schedulers.interface import DURATIONS, Decision, Observation, Scheduler, run_decision
 from decima.systems.spark.schedulers.registry import make_scheduler, register, scheduler_text
 from decima.systems.spark.state import ClusterState
 
@@ -91,7 +91,7 @@ class Lookahead:
     """
 
     name = "lookahead"
-    simulates = True  # which takes durations of tasks, and those of a real cluster are not known
+    reads = frozenset({DURATIONS})  # with which it simulates
 
     def __init__(
         self, base: Scheduler, settings: PlanSettings | None = None, *, clock: Callable[[], float] | None = None
