@@ -23,6 +23,7 @@ final class GrpcAdvisor implements Advisor {
   private GrpcStream decisions;
   private int lastSlots;
   private volatile String session;
+  private volatile String rehearsed; // session of a rehearsal that has not been ended
   private volatile String schedulerName = "";
   private volatile Command command;
 
@@ -110,7 +111,7 @@ final class GrpcAdvisor implements Advisor {
     SessionState known = new SessionState(false);
     try {
       DynamicMessage opened = over.call(OPEN, opening("", false), timeLimitMs);
-      String rehearsed = (String) Messages.get(opened, "session");
+      rehearsed = (String) Messages.get(opened, "session");
       GrpcStream stream = over.open(DECISIONS, remainingMs(deadline));
       try {
         for (int i = 0; i < settings.rehearsals() && System.nanoTime() < deadline; i++) {
@@ -124,9 +125,24 @@ final class GrpcAdvisor implements Advisor {
       } finally {
         stream.close();
       }
-      over.call(CLOSE, closing(rehearsed), CLOSE_TIMEOUT_MS);
     } catch (CallFailure failure) {
       throw new AdvisorException(failure.getMessage(), failure);
+    } finally {
+      endRehearsal(over);
+    }
+  }
+
+  /** Ends the session of a rehearsal, however that ended; the service takes one that it does not know. */
+  private void endRehearsal(GrpcConnection over) {
+    String ended = rehearsed;
+    if (ended != null) {
+      try {
+        over.call(CLOSE, closing(ended), CLOSE_TIMEOUT_MS);
+        rehearsed = null;
+      } catch (CallFailure gone) {
+        // Its connection is gone: close() says it once more over the present one.
+        rehearsed = ended;
+      }
     }
   }
 
@@ -189,6 +205,7 @@ final class GrpcAdvisor implements Advisor {
     if (connection == null) {
       return;
     }
+    endRehearsal(connection);
     if (session != null) {
       try {
         connection.call(CLOSE, closing(session), CLOSE_TIMEOUT_MS);
