@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,7 +41,9 @@ DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
 _SHOWN = 50  # sessions, and decisions, on the live page
 _SHUTTING_DOWN = grpc.StatusCode.UNAVAILABLE, "the service is shutting down"
+_NO_TOKEN = "the token is missing or wrong"
 _log = logging.getLogger(__name__)
+Metadata = Sequence[tuple[str, str | bytes]]
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,14 @@ class Service:
                 ("grpc.so_reuseport", int(address.processes > 1)),
                 ("grpc.max_receive_message_length", most),
                 ("grpc.max_metadata_size", 16 * 1024),
-                ("grpc.max_concurrent_streams", 100),
+                ("grpc.max_concurrent_streams", 32),
                 # Dead and silent peers are found out.
                 ("grpc.keepalive_time_ms", 20_000),
                 ("grpc.keepalive_timeout_ms", 10_000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
                 ("grpc.server_handshake_timeout_ms", int(1000 * address.handshake_s)),
-            ]
+            ],
+            interceptors=[_Doorkeeper(self._stranger)],
         )
         self._server.add_generic_rpc_handlers((self._handlers(),))
         self._health = health.aio.HealthServicer()
@@ -279,9 +282,22 @@ class Service:
         if _log.isEnabledFor(level):
             event(_log, level, "refused", method=name, code=error.code.name, reason=error, peer=context.peer())
 
+    def _stranger(self, method: str, metadata: Metadata) -> grpc.RpcMethodHandler | None:
+        """Handler that refuses a call to the scheduler without the token, before its message is read."""
+        room, _, name = method.strip("/").partition("/")
+        if room != NAME or self.address.security.admits(metadata):
+            return None
+
+        async def refuse(_messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+            error = RefusalError(grpc.StatusCode.UNAUTHENTICATED, _NO_TOKEN)
+            self._refused(name, error, context)
+            await context.abort(error.code, str(error))
+
+        return grpc.stream_stream_rpc_method_handler(refuse)  # the one kind that reads nothing by itself
+
     def _admit(self, context: grpc.aio.ServicerContext) -> None:
         if not self.address.security.admits(context.invocation_metadata()):
-            raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+            raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, _NO_TOKEN)
 
     async def _parsed(self, message_class: type[AnyMessage], data: bytes, most_fields: int | None = None) -> AnyMessage:
         if len(data) <= PART_BYTES:
@@ -368,6 +384,21 @@ class Service:
         session = self.sessions.remove(key)
         if session is not None:
             await self._pace.run(session.leave(), session.turn)
+
+
+class _Doorkeeper(grpc.aio.ServerInterceptor):
+    """What sees the metadata of a call before its message."""
+
+    def __init__(self, stranger: Callable[[str, Metadata], grpc.RpcMethodHandler | None]) -> None:
+        self._stranger = stranger
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler:
+        details = handler_call_details
+        return self._stranger(details.method, details.invocation_metadata) or await continuation(details)
 
 
 def require_free(host: str, port: int) -> None:
