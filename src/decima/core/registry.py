@@ -38,6 +38,7 @@ class Registry(Generic[Member]):
         others: What a text may be instead of a name, for the message (``"or the path of a .csv file"``).
         group: Group of entry points that hold members.
         adopt: Function of a name and an object from outside that makes a member of it.
+        gone: What the error says of names that there were once.
     """
 
     def __init__(
@@ -50,10 +51,12 @@ class Registry(Generic[Member]):
         others: str = "",
         group: str = "",
         adopt: Callable[[str, Any], Member] | None = None,
+        gone: Mapping[str, str] | None = None,
     ) -> None:
         self._what, self._error, self._others = what, error, others
         self._group, self._adopt = group, adopt
         self._modules, self._package = dict(modules or {}), package
+        self._gone = dict(gone or {})
         self._members: dict[str, Member] = {}
         self._texts: dict[str, Member] = {}  # what texts such as file.py:NAME were found to mean
 
@@ -111,6 +114,8 @@ class Registry(Generic[Member]):
                 self.add(name, getattr(loaded, attribute))
         if name not in self._members and self._adopt is not None and self.outside(name):
             return self._texts[name] if name in self._texts else self._find_outside(name)
+        if name not in self._members and name in self._gone:
+            raise self._error(f"{self._what} {name!r} is gone: {self._gone[name]}")
         if name not in self._members:
             names = self.names()
             known = ", ".join(filter(None, (*names, self._others)))

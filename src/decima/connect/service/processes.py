@@ -31,7 +31,6 @@ from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.web import Views, serve_views
 from decima.core.errors import DecimaError, ServiceError
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.unequal import make_scheduler as make_node_scheduler
 from decima.workload.sources import parse_jobs
 
 _SPAWN = multiprocessing.get_context("spawn")  # threads of gRPC do not survive a fork
@@ -46,7 +45,6 @@ class Plan:
     """Service as its operator describes it, from which every process makes one and renews it."""
 
     schedulers: tuple[str, ...]  # texts; the first is for clients that ask for none
-    unequal: tuple[str, ...] = ()  # schedulers for executors that differ in speed
     profiles: str | None = None  # jobs with measured durations, as a text
     limits: Limits = field(default_factory=Limits)
     address: Address = field(default_factory=Address)
@@ -59,8 +57,7 @@ class Plan:
         Raises:
             DecimaError: One cannot be made.
         """
-        node_schedulers = {name: make_node_scheduler(name) for name in self.unequal}
-        return Offering({name: partial(make_scheduler, name) for name in self.schedulers}, node_schedulers)
+        return Offering({name: partial(make_scheduler, name) for name in self.schedulers})
 
     def security(self) -> Security:
         """Token as its file has it now; certificates are read when they are used.

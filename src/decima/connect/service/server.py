@@ -26,7 +26,6 @@ from decima.connect.service.coordinator import Driver
 from decima.connect.service.errors import RefusalError, invalid, unknown_session
 from decima.connect.service.logs import event
 from decima.connect.service.metrics import ServiceMetrics
-from decima.connect.service.node_session import NodeSession
 from decima.connect.service.security import Security
 from decima.connect.service.sessions import Entry, Sessions
 from decima.connect.service.steps import Pace, Steps, finish
@@ -205,7 +204,7 @@ class Service:
 
     def _handlers(self) -> grpc.GenericRpcHandler:
         """Make handlers of bytes; unparsable input is the caller's error, not a server failure."""
-        calls = {"Open": self._open, "Decide": self._decide, "Assign": self._assign, "Close": self._close}
+        calls = {"Open": self._open, "Decide": self._decide, "Close": self._close}
         handlers = {
             name: grpc.unary_unary_rpc_method_handler(partial(self._answer, name, answer))
             for name, answer in calls.items()
@@ -299,23 +298,34 @@ class Service:
         if not self.address.security.admits(context.invocation_metadata()):
             raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, _NO_TOKEN)
 
-    async def _parsed(self, message_class: type[AnyMessage], data: bytes, most_fields: int | None = None) -> AnyMessage:
+    async def _parsed(self, message_class: type[AnyMessage], data: bytes) -> AnyMessage:
         if len(data) <= PART_BYTES:
             return finish(parse(message_class, data, len(data)))
         # Jobs, states, jobs that are gone, and single fields.
-        most = 3 * self.sessions.limits.jobs + 20 if most_fields is None else most_fields
+        most = 3 * self.sessions.limits.jobs + 20
         return await self._pace.run(parse(message_class, data, most))
 
     async def _open(self, data: bytes) -> protocol.OpenReply:
         request = await self._parsed(protocol.OpenRequest, data)
         if request.shared_cluster and self.address.processes > 1:
             raise invalid("drivers of a shared cluster need one process (decima serve --processes 1)")
-        reply = await self._pace.run(self.sessions.opening(request))
+        reply = self.sessions.open(request)
         event(_log, logging.INFO, "session opened", **self._named(reply.session), executors=request.executors)
         return reply
 
+    def _note(self, key: str, outcome: str, **numbers: object) -> None:
+        """Keep a decision for the live page."""
+        self._last.append({"at": time.time(), **self._named(key), "outcome": outcome, **numbers})
+
     async def _decide(self, data: bytes) -> protocol.Decision:
-        entry, request, reply = await self._asked(protocol.DecideRequest, data)
+        request = await self._parsed(protocol.DecideRequest, data)
+        entry = self.sessions.find(request.session)
+        entry.calls += 1
+        try:
+            reply = await self._pace.run(self._reply(entry, request), entry.session.turn)
+        finally:
+            entry.calls -= 1
+            entry.used = time.monotonic()
         self.decisions += 1
         outcome = "stage" if not reply.idle else "idle" if request.offer.executors else "report"
         metrics = self.metrics
@@ -327,50 +337,12 @@ class Service:
                        limit=reply.limit, decide_us=reply.decide_us)  # fmt: skip
         return reply
 
-    async def _assign(self, data: bytes) -> protocol.Assignments:
-        limits = self.sessions.limits
-        # Jobs, jobs that are gone, copies, executors, and single fields.
-        most = 2 * (limits.jobs + limits.stages) + limits.executors + 20
-        entry, request, reply = await self._asked(protocol.AssignRequest, data, most)
-        self.decisions += len(reply.assignments)
-        outcome, number = ("node", len(reply.assignments)) if reply.assignments else ("idle", 1)
-        self.metrics.decisions.labels(entry.scheduler, outcome).inc(number)
-        self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
-        if self.address.live:
-            for each in reply.assignments:
-                self._note(request.session, outcome, job=each.job, place=each.node, decide_us=reply.decide_us)
-        return reply
-
-    def _note(self, key: str, outcome: str, **numbers: object) -> None:
-        """Keep a decision for the live page."""
-        self._last.append({"at": time.time(), **self._named(key), "outcome": outcome, **numbers})
-
-    async def _asked(
-        self, message_class: type[AnyMessage], data: bytes, most_fields: int | None = None
-    ) -> tuple[Entry, AnyMessage, protocol.Decision | protocol.Assignments]:
-        """Ask the session that a request names; returns the session's entry, the request and the reply."""
-        request = await self._parsed(message_class, data, most_fields)
-        entry = self.sessions.find(request.session)
-        entry.calls += 1
-        try:
-            return entry, request, await self._pace.run(self._reply(entry, request), entry.session.turn)
-        finally:
-            entry.calls -= 1
-            entry.used = time.monotonic()
-
-    def _reply(
-        self, entry: Entry, request: protocol.DecideRequest | protocol.AssignRequest
-    ) -> Steps[protocol.Decision | protocol.Assignments]:
+    def _reply(self, entry: Entry, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
         # While it waited for its turn the session may have ended.
         if self.sessions.find(request.session) is not entry:
             raise unknown_session()
-        unequal = isinstance(entry.session, NodeSession)
-        if unequal and isinstance(request, protocol.DecideRequest):
-            raise invalid("the executors of this session differ in speed; expected Assign, not Decide")
-        if not unequal and isinstance(request, protocol.AssignRequest):
-            raise invalid("the executors of this session are alike; expected Decide, or Open with unequal")
-        reply = yield from entry.session.assign(request) if unequal else entry.session.decide(request)
-        if reply.assignments if unequal else not reply.idle:
+        reply = yield from entry.session.decide(request)
+        if not reply.idle:
             self.sessions.decided(entry)
         return reply
 

@@ -16,7 +16,7 @@ from decima.connect.service.durations import Measured, ProfileBook
 from decima.connect.service.errors import RefusalError, invalid, out_of_step
 from decima.connect.service.graphs import JobGraph, read_graph
 from decima.connect.service.job_memory import size_of
-from decima.connect.service.limits import Account, Limits
+from decima.connect.service.limits import Limits
 from decima.connect.service.mirror import Choice, Mirror
 from decima.connect.service.reports import UNLIKE
 from decima.connect.service.steps import Steps, elsewhere
@@ -187,7 +187,7 @@ class CallOrder:
         self._last = 0
         self._stale = True  # nothing is known yet, or a call failed half-way
 
-    def begin(self, request: protocol.DecideRequest | protocol.AssignRequest) -> None:
+    def begin(self, request: protocol.DecideRequest) -> None:
         """Check that a call is the next one.
 
         Raises:
@@ -208,8 +208,8 @@ class CallOrder:
         self._stale = False
 
 
-class PrivateSession:
-    """Session of a client with a private cluster.
+class Session:
+    """Session of a client with a cluster of its own.
 
     Attributes:
         turn: Held by whoever changes the session, in steps.
@@ -217,24 +217,17 @@ class PrivateSession:
 
     watched = False
 
-    def __init__(self, client: str, limits: Limits, account: Account) -> None:
+    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
         self.client = client
         self.turn = asyncio.Lock()
-        self._limits, self._account = limits, account
+        self._limits, self._account = limits, mirror.account
         self._calls = CallOrder()
+        self._jobs = JobTable(mirror, book, limits)
 
     def leave(self) -> Steps[None]:
         """End the session."""
         self._account.close()
         yield from ()
-
-
-class Session(PrivateSession):
-    """Session of a client whose executors are alike."""
-
-    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
-        super().__init__(client, limits, mirror.account)
-        self._jobs = JobTable(mirror, book, limits)
 
     @property
     def num_jobs(self) -> int:

@@ -107,29 +107,19 @@ def test_sessions_that_never_decide_are_forgotten_soon():
 
 def test_sessions_in_which_nothing_was_named_keep_the_short_lease():
     limits = Limits(lease_s=100.0, first_lease_s=10.0)
-    sessions = sessions_of("fair", unequal=["heft"], limits=limits)
-    unequal = protocol.UnequalExecutors(speeds=[1.0] * 4, rate=1.0)
-    usual, nodes = (sessions.open(opening).session for opening in (open_request(), open_request(unequal=unequal)))
-    entries = [sessions.find(key) for key in (usual, nodes)]
+    sessions = sessions_of("fair", limits=limits)
+    key = sessions.open(open_request()).session
+    entry = sessions.find(key)
 
     def ask(target, sequence, jobs):
         empty = {"executors": 4, "offer": protocol.Offer(executors=1), "full": True}
-        request = protocol.DecideRequest(session=usual, sequence=sequence, **empty)
-        request = report_of(usual, sequence) if jobs else request
-        named = [not protocol.Decision.FromString(raw(target, "Decide", request.SerializeToString())).idle]
-        request = protocol.AssignRequest(session=nodes, sequence=sequence, full=True)
-        if jobs:
-            request.jobs.add(job="a", nodes=[protocol.Node(node=0, work=1.0)])
-        reply = protocol.Assignments.FromString(raw(target, "Assign", request.SerializeToString()))
-        return [*named, bool(reply.assignments)]
+        request = report_of(key, sequence) if jobs else protocol.DecideRequest(session=key, sequence=sequence, **empty)
+        return not protocol.Decision.FromString(raw(target, "Decide", request.SerializeToString())).idle
 
     with running(sessions) as service:
-        assert ask(service.target, 1, jobs=False) == [False, False]
-        assert [entry.lease_s for entry in entries] == [10.0, 10.0]
-        assert ask(service.target, 2, jobs=True) == [True, True]
-        assert [entry.lease_s for entry in entries] == [100.0, 100.0]
-        assert ask(service.target, 3, jobs=False) == [False, False]
-        assert [entry.lease_s for entry in entries] == [100.0, 100.0]
+        for sequence, jobs, lease_s in ((1, False, 10.0), (2, True, 100.0), (3, False, 100.0)):
+            assert ask(service.target, sequence, jobs) is jobs
+            assert entry.lease_s == lease_s
 
 
 def test_messages_under_way():

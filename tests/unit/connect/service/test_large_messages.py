@@ -1,6 +1,5 @@
 """Large messages: taken in small steps, in linear time, while other clients are answered."""
 
-import gc
 import threading
 import time
 from itertools import chain
@@ -264,80 +263,6 @@ def test_large_parts_of_a_message_are_parsed_in_small_steps(numbers):
     unended = protocol.Stage(parents=[1] * 50_000).SerializeToString().replace(b"\x01" * 50_000, b"\xff" * 50_000)
     with pytest.raises(RefusalError, match="is not a Stage"):
         finish(parse(protocol.Stage, unended, 100))
-
-
-def nodes_job(name, nodes, parents=0, executors=0):
-    """Job of unequal executors; with executors, every node has a time on each."""
-    job = protocol.NodeJob(job=name)
-    for number in range(nodes):
-        above = [protocol.Input(parent=number - each, data=each) for each in range(1, 1 + min(parents, number))]
-        times_s = [1.0 + (number + executor) % 7 for executor in range(executors)]
-        job.nodes.add(node=number, work=0.0 if executors else 1.0 + number % 5, inputs=above, times_s=times_s)
-    return job
-
-
-def speeds(count):
-    return protocol.UnequalExecutors(speeds=[1.0 + each % 3 for each in range(count)], rate=1.0)
-
-
-def with_rates(count):
-    rates = [1.0 + each % 17 for each in range(count * count)]
-    return protocol.UnequalExecutors(speeds=[1.0] * count, rates=rates)
-
-
-def told_copies(jobs, nodes, executors):
-    """Copies of all nodes of some jobs, without gaps."""
-    for place in range(jobs * nodes):
-        start_s = float(place // executors * 9)
-        copy = {"executor": place % executors, "start_s": start_s, "finish_s": start_s + 9.0}
-        yield protocol.Copy(job=f"j{place // nodes}", node=place % nodes, **copy)
-
-
-# Executors, how they are described, and what is told of them.
-LARGE = {
-    "executors": (10_000, speeds(10_000), {"jobs": [nodes_job(f"j{n}", 150, 10) for n in range(2)]}),
-    "rates": (700, with_rates(700), {"jobs": [nodes_job("j0", 100, 10)]}),
-    "edges": (5, speeds(5), {"jobs": [nodes_job(f"j{n}", 2_000, 10) for n in range(2)]}),
-    "times": (200, protocol.UnequalExecutors(rate=1.0), {"jobs": [nodes_job("j0", 1_900, 1, 200)]}),
-    "jobs": (5, speeds(5), {"jobs": [nodes_job(f"j{n}", 1) for n in range(2_000)]}),
-    "available": (5, speeds(5), {"executors": [protocol.ExecutorTime(executor=1, available_s=3.0)] * 60_000}),
-    "copies": (
-        *(10, speeds(10)),
-        {"jobs": [nodes_job(f"j{n}", 2_000) for n in range(10)], "copies": list(told_copies(10, 2_000, 10))},
-    ),
-}
-
-
-@pytest.mark.parametrize("case", LARGE)
-def test_large_messages_of_unequal_executors_are_taken_in_small_steps(case):
-    """None keeps the loop for 20 ms; what takes longer is done in a thread, by code that others may interrupt."""
-    executors, unequal, told = LARGE[case]
-    sessions = sessions_of("fair", unequal=["heft"])
-    opening = open_request(executors=executors, unequal=unequal)
-    longest = {}
-    gc.collect()
-    gc.disable()  # in a service, what was there before the first call is never looked at
-    try:
-        reply, _, longest["opening"] = longest_step(sessions.opening(opening))
-        session, nodes = sessions.find(reply.session).session, sum(len(job.nodes) for job in told.get("jobs", ()))
-        for sequence in (1, 2):
-            request = protocol.AssignRequest(sequence=sequence, full=True, **told)
-            assert request.ByteSize() < Limits().message_bytes
-            read, _, longest["parse"] = longest_step(parse(protocol.AssignRequest, request.SerializeToString(), 10**6))
-            reply, _, longest[f"call {sequence}"] = longest_step(session.assign(read))
-            assert len({(each.job, each.node) for each in reply.assignments}) == (0 if "copies" in told else nodes)
-        longest["gone"] = longest_step(session.assign(protocol.AssignRequest(sequence=3)))[2]
-    finally:
-        gc.enable()
-    assert max(longest.values()) < 0.02, longest
-    assert session.num_jobs == 0
-
-
-def test_small_decisions_of_unequal_executors_need_no_thread():
-    sessions = sessions_of("fair", unequal=["heft"])
-    session = sessions.find(sessions.open(open_request(executors=8, unequal=speeds(8))).session).session
-    steps = session.assign(protocol.AssignRequest(sequence=1, full=True, jobs=[nodes_job("a", 100, 2)]))
-    assert all(work is None for work in steps)
 
 
 def test_fields_are_counted_before_they_are_kept():

@@ -146,10 +146,10 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
         "decima_deft": "decima.systems.unequal.policy.scheduler",
         "best_plan": "decima.systems.unequal.policy.scheduler",
         "best_sample": "decima.systems.unequal.policy.scheduler",
-        "remote": "decima.connect.service.node_client",
     },
     error=UnknownSchedulerError,
     group="decima.unequal.schedulers",
+    gone={"remote": "version 0.2.0 was the last with a service for unequal executors"},
     adopt=lambda name, item: SchedulerEntry.adopted(name, item, "schedule"),
 )
 
