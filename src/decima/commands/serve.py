@@ -78,9 +78,7 @@ def serve(
     metrics_port: Annotated[
         int | None, option("N", "Port of the metrics for Prometheus; 0: any.", min=0, max=65535, show_default="none")
     ] = None,
-    processes: Annotated[
-        int, option("N", "Processes that share the port; limits apply to each of them.", min=1, max=64)
-    ] = 1,
+    processes: Annotated[int, typer.Option(hidden=True)] = 1,
     profiles: Annotated[
         str | None, option("JOBS", "File or source with measured durations, for jobs that name their profile.")
     ] = None,
@@ -115,10 +113,12 @@ def serve(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from decima.connect.service.limits import Limits
     from decima.connect.service.logs import set_up
-    from decima.connect.service.processes import Plan, run_processes
+    from decima.connect.service.plan import Plan
     from decima.connect.service.security import Security, is_loopback, read_token
     from decima.connect.service.server import Address, run_service
 
+    if processes != 1:
+        raise ConfigError("--processes is gone: start replicas of the service, as in deploy/kubernetes/decima.yaml")
     if unequal:
         raise ConfigError("--unequal is gone: version 0.2.0 was the last with a service for unequal executors")
     for name, value, known in (("--log-level", log_level, LEVELS), ("--log-format", log_format, FORMS)):
@@ -147,17 +147,10 @@ def serve(
         typer.echo(f"serving {', '.join(names)} at {host}:{at}{metrics}")
 
     set_up(log_level, log_format)
-    address = Address(host, port, metrics_port, security, live=live, processes=processes)
-    log = log_level, log_format
-    plan = Plan(tuple(names), profiles, limits, address, token_file, log)
+    address = Address(host, port, metrics_port, security, live=live)
+    service = Plan(tuple(names), profiles, limits, address, token_file).service()
     if check:
-        plan.service()
         typer.echo(f"the options are right: {', '.join(names)} at {host}:{port}")
         return
-    if processes > 1:
-        decisions = run_processes(plan, ready)
-    else:
-        service = plan.service()
-        run_service(service, lambda: ready(service.port, service.metrics_port))
-        decisions = service.decisions
-    typer.echo(f"stopped after {decisions} decisions")
+    run_service(service, lambda: ready(service.port, service.metrics_port))
+    typer.echo(f"stopped after {service.decisions} decisions")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import pty
 import signal
 import socket
@@ -11,18 +10,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import grpc
-import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import decima
-from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.simulator_client import RemoteScheduler
-from decima.connect.service.wire import NAME
-from tests.drivers import Watching
-from tests.services import process, running, sessions_of, unannounced, until
+from tests.services import process, running, sessions_of, unannounced
 from tests.unit.commands.calls import read_json, refuse, run, succeed
 from tests.unit.connect.service.test_server import require_works
 
@@ -168,7 +160,7 @@ def test_a_file_gives_options_and_sighup_reads_again(folder, tmp_path):
         ("live = true", "--live is a page of the metrics port; expected --metrics-port too"),
         ('tls-client-ca = "ca.pem"', "--tls-client-ca needs TLS"),
         ('scheduler = "fiar"', "unknown scheduler 'fiar'; did you mean 'fair'?"),
-        ("processes = 0", "'--processes': Input should be greater than or equal to 1"),
+        ("processes = 2", "--processes is gone: start replicas of the service"),
     ],
 )
 def test_configurations_that_are_wrong(text, message, tmp_path):
@@ -192,53 +184,6 @@ def test_any_configuration_is_read_or_refused_with_a_sentence(content):
         file.write_bytes(content)
         # A wrong scheduler, so that no service begins where the file is right.
         assert refuse("serve", "--scheduler", "fiar", "--config", file)
-
-
-def test_several_processes_behind_one_port():
-    """A process that is killed is started again; a client goes on with another one and loses no decision."""
-    with process("--processes", 2, "--port", 0, "--metrics-port", 0, "--log-level", "info") as service:
-        view = service.line.split("metrics at ")[1].strip().removesuffix("/metrics")
-        jobs = decima.workload.synthetic_batch(6, 1)
-        remote = RemoteScheduler(service.target, patience_s=600.0)
-        seen, killed = [], []
-
-        def kill_one(_):
-            seen.append(None)
-            if len(seen) == 40:
-                children = psutil.Process(service.pid).children()
-                members = [child for child in children if "spawn_main" in "".join(child.cmdline())]
-                assert len(members) == 2
-                killed.extend(members)
-                for member in members:
-                    member.kill()
-
-        here = decima.simulate(jobs, "fair", 10, 1, log=True)
-        there = decima.simulate(jobs, Watching(remote, kill_one), 10, 1, log=True)
-        remote.close()
-        assert killed
-        assert there.log.decision_lists() == here.log.decision_lists()
-        with grpc.insecure_channel(service.target) as channel:
-            shared = protocol.OpenRequest(version=1, executors=4, shared_cluster="c").SerializeToString()
-            with pytest.raises(grpc.RpcError, match="need one process"):
-                channel.unary_unary(f"/{NAME}/Open")(shared, timeout=600, wait_for_ready=True)
-        until(lambda: urllib.request.urlopen(f"{view}/healthz", timeout=600).status == 200)
-        until(lambda: ready(view))
-        with urllib.request.urlopen(f"{view}/metrics", timeout=600) as page:
-            lines = page.read().decode().splitlines()
-        assert 'decima_build_info{python="' + platform.python_version() in "".join(lines)
-        assert "decima_sessions 0.0" in lines
-        service.send_signal(signal.SIGTERM)
-        stdout, stderr = service.communicate(timeout=600)
-    assert service.returncode == 0
-    assert stdout.startswith("stopped after ")
-    assert stderr.count("a process ended and is started again code=-9") == 2
-
-
-def ready(view):
-    try:
-        return urllib.request.urlopen(f"{view}/readyz", timeout=600).status == 200
-    except urllib.error.HTTPError:  # 503: not ready
-        return False
 
 
 def test_wrong_use_of_remote(jobs):

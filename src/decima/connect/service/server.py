@@ -34,7 +34,7 @@ from decima.connect.service.wire import NAME, PART_BYTES, AnyMessage, parse
 from decima.core.errors import DecimaError, ServiceError
 
 if TYPE_CHECKING:
-    from decima.connect.service.processes import Plan
+    from decima.connect.service.plan import Plan
 
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
@@ -56,7 +56,6 @@ class Address:
     grace_s: float = 3.0  # how long calls may go on after a stop
     handshake_s: float = 10.0  # how long a client may take to begin a connection
     live: bool = False  # whether the metrics port has a page with sessions and decisions
-    processes: int = 1  # processes that share the port
 
 
 class Service:
@@ -92,12 +91,11 @@ class Service:
         address = self.address
         address.security.check(address.host)
         self._certificates = address.security.certificates()
-        if address.processes == 1:
-            require_free(address.host, address.port)
+        require_free(address.host, address.port)
         most = self.sessions.limits.message_bytes
         self._server = grpc.aio.server(
             options=[
-                ("grpc.so_reuseport", int(address.processes > 1)),
+                ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", most),
                 ("grpc.max_metadata_size", 16 * 1024),
                 ("grpc.max_concurrent_streams", 32),
@@ -307,8 +305,6 @@ class Service:
 
     async def _open(self, data: bytes) -> protocol.OpenReply:
         request = await self._parsed(protocol.OpenRequest, data)
-        if request.shared_cluster and self.address.processes > 1:
-            raise invalid("drivers of a shared cluster need one process (decima serve --processes 1)")
         reply = self.sessions.open(request)
         event(_log, logging.INFO, "session opened", **self._named(reply.session), executors=request.executors)
         return reply
