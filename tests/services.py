@@ -14,7 +14,6 @@ from decima.commands.shared.compilation import ANNOUNCEMENT
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.server import Address, Service
 from decima.connect.service.sessions import Offering, Sessions
-from decima.connect.service.steps import finish
 from decima.systems.spark.schedulers import make_scheduler
 from tests.drivers import IN_CORE
 
@@ -38,7 +37,7 @@ def sessions_of(*names, book=None, limits=None):
 
 def leave(sessions, key):
     """End a session, as the server does."""
-    finish(sessions.remove(key).leave())
+    sessions.remove(key).leave()
 
 
 def expire(sessions):

@@ -142,7 +142,6 @@ def test_in_process(offering, reports):
                 assert inside.service.sessions._clusters == {}
                 assert not any(inside.service.sessions.budget.taken.values())
                 assert inside.service._pending_bytes == 0
-            inside.service._pace.close()
             seed += 1
 
     asyncio.run(run())

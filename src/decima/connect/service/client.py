@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.wire import NAME
+from decima.connect.service.wire import NAME, parts
 from decima.core.errors import ConfigError, ServiceError
 
 _AWAY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
@@ -158,13 +158,15 @@ class ClientSession:
             self.opened = self._client.call("Open", self._request, protocol.OpenReply)
             self._session, self._sequence, self._full = self.opened.session, 0, True
             self.times_opened += 1
-        self._sequence += 1
-        request = make_request(self._full)
-        request.session, request.sequence, request.full = self._session, self._sequence, self._full
+        messages = parts(make_request(self._full))
+        messages[0].full = self._full
         self._full = True  # unless all goes well
-        reply = self._client.call("Decide", request, protocol.Decision)
-        if reply.sequence != self._sequence:
-            raise ServiceError(f"the service answered call {self._sequence} as call {reply.sequence}")
+        for request in messages:
+            self._sequence += 1
+            request.session, request.sequence = self._session, self._sequence
+            reply = self._client.call("Decide", request, protocol.Decision)
+            if reply.sequence != self._sequence:
+                raise ServiceError(f"the service answered call {self._sequence} as call {reply.sequence}")
         self._full = False
         return reply
 

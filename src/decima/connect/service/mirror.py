@@ -13,7 +13,6 @@ from decima.connect.service.errors import invalid
 from decima.connect.service.job_memory import JobMemory, Slot
 from decima.connect.service.limits import Account
 from decima.connect.service.reports import MirrorObservation, reports_of, require_reported
-from decima.connect.service.steps import Steps
 from decima.core.checks import LARGEST_MS
 from decima.core.errors import DecimaError
 from decima.core.system import form_for
@@ -146,7 +145,7 @@ class Mirror(JobMemory):
 
     # ---- decisions --------------------------------------------------------------------------------------------------
 
-    def set_executors(self, executors: int) -> Steps[None]:
+    def set_executors(self, executors: int) -> None:
         """Set the number of executors of the cluster.
 
         Raises:
@@ -154,7 +153,7 @@ class Mirror(JobMemory):
             RefusalError: The budget is exhausted.
         """
         if executors > self._capacity.executors:
-            yield from self._build(replace(self._capacity, executors=executors))
+            self._build(replace(self._capacity, executors=executors))
         self.state.put(num_executors=executors)
         self.state.class_executors[:] = executors
 

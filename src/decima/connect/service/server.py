@@ -23,14 +23,13 @@ from grpc_reflection.v1alpha import reflection
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.coordinator import Driver
-from decima.connect.service.errors import RefusalError, invalid, unknown_session
+from decima.connect.service.errors import RefusalError, invalid
 from decima.connect.service.logs import event
 from decima.connect.service.metrics import ServiceMetrics
 from decima.connect.service.security import Security
-from decima.connect.service.sessions import Entry, Sessions
-from decima.connect.service.steps import Pace, Steps, finish
+from decima.connect.service.sessions import Sessions
 from decima.connect.service.web import Views, serve_views
-from decima.connect.service.wire import NAME, PART_BYTES, AnyMessage, parse
+from decima.connect.service.wire import NAME, REPORT_STAGES, parse, stages_in
 from decima.core.errors import DecimaError, ServiceError
 
 if TYPE_CHECKING:
@@ -80,7 +79,6 @@ class Service:
         self._last: deque[dict] = deque(maxlen=_SHOWN)  # decisions, for the live page
         self._pending_bytes = 0
         self._silent: set[grpc.aio.ServicerContext] = set()  # streams whose clients have not asked again yet
-        self._pace = Pace()
 
     async def start(self) -> None:
         """Begin to answer calls.
@@ -144,7 +142,6 @@ class Service:
             with contextlib.suppress(grpc.aio.AbortError, grpc.aio.InternalError):  # its client is gone
                 await context.abort(*_SHUTTING_DOWN)
         await self._server.stop(self.address.grace_s)
-        self._pace.close()
         if self._http is not None:
             self._http.shutdown()
             self._http.server_close()
@@ -158,7 +155,7 @@ class Service:
                 event(
                     _log, logging.WARNING, "session lost", **self._named(key), reason=why, jobs=entry.session.num_jobs
                 )
-                await self._end(key)
+                self._end(key)
                 self.metrics.expired.inc()
 
     async def renew(self) -> None:
@@ -212,7 +209,7 @@ class Service:
         return grpc.method_handlers_generic_handler(NAME, handlers)
 
     async def _answer(
-        self, name: str, answer: Callable[[bytes], Awaitable[Message]], data: bytes, context: grpc.aio.ServicerContext
+        self, name: str, answer: Callable[[bytes], Message], data: bytes, context: grpc.aio.ServicerContext
     ) -> bytes:
         """Answer a message; what ``answer`` raises ends the call with a status code."""
         begin = time.perf_counter()
@@ -221,7 +218,7 @@ class Service:
             self._admit(context)
             pending = self._pending_bytes
             self.sessions.limits.check("pending_bytes", pending, f"calls under way have {pending} bytes")
-            reply = (await answer(data)).SerializeToString()
+            reply = answer(data).SerializeToString()
         except RefusalError as error:
             self._refused(name, error, context)
             await context.abort(error.code, str(error))
@@ -253,7 +250,7 @@ class Service:
         """Yield commands for a driver until its stream ends, which ends its session."""
         try:
             self._admit(context)
-            key = (await self._parsed(protocol.WatchRequest, data)).session
+            key = parse(protocol.WatchRequest, data).session
             driver = self.sessions.find(key).session
             if not isinstance(driver, Driver):
                 raise invalid("there are commands for drivers of a shared cluster only")
@@ -270,7 +267,7 @@ class Service:
             driver.watched = False
             if not self._stopping:
                 event(_log, logging.WARNING, "session lost", **self._named(key), reason="its Watch stream ended")
-                await self._end(key)
+                self._end(key)
             self.metrics.calls.labels("Watch", "OK").inc()
 
     def _refused(self, name: str, error: RefusalError, context: grpc.aio.ServicerContext) -> None:
@@ -296,15 +293,8 @@ class Service:
         if not self.address.security.admits(context.invocation_metadata()):
             raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, _NO_TOKEN)
 
-    async def _parsed(self, message_class: type[AnyMessage], data: bytes) -> AnyMessage:
-        if len(data) <= PART_BYTES:
-            return finish(parse(message_class, data, len(data)))
-        # Jobs, states, jobs that are gone, and single fields.
-        most = 3 * self.sessions.limits.jobs + 20
-        return await self._pace.run(parse(message_class, data, most))
-
-    async def _open(self, data: bytes) -> protocol.OpenReply:
-        request = await self._parsed(protocol.OpenRequest, data)
+    def _open(self, data: bytes) -> protocol.OpenReply:
+        request = parse(protocol.OpenRequest, data)
         reply = self.sessions.open(request)
         event(_log, logging.INFO, "session opened", **self._named(reply.session), executors=request.executors)
         return reply
@@ -313,15 +303,15 @@ class Service:
         """Keep a decision for the live page."""
         self._last.append({"at": time.time(), **self._named(key), "outcome": outcome, **numbers})
 
-    async def _decide(self, data: bytes) -> protocol.Decision:
-        request = await self._parsed(protocol.DecideRequest, data)
+    def _decide(self, data: bytes) -> protocol.Decision:
+        request = parse(protocol.DecideRequest, data)
         entry = self.sessions.find(request.session)
-        entry.calls += 1
-        try:
-            reply = await self._pace.run(self._reply(entry, request), entry.session.turn)
-        finally:
-            entry.calls -= 1
-            entry.used = time.monotonic()
+        if (stages := stages_in(request)) > REPORT_STAGES and len(request.jobs) + len(request.states) > 1:
+            # Of an older client; version 0.3 refuses it.
+            event(_log, logging.WARNING, "long report", **self._named(request.session), stages=stages)
+        reply = entry.session.decide(request)
+        if not reply.idle:
+            self.sessions.decided(entry)
         self.decisions += 1
         outcome = "stage" if not reply.idle else "idle" if request.offer.executors else "report"
         metrics = self.metrics
@@ -333,25 +323,16 @@ class Service:
                        limit=reply.limit, decide_us=reply.decide_us)  # fmt: skip
         return reply
 
-    def _reply(self, entry: Entry, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
-        # While it waited for its turn the session may have ended.
-        if self.sessions.find(request.session) is not entry:
-            raise unknown_session()
-        reply = yield from entry.session.decide(request)
-        if not reply.idle:
-            self.sessions.decided(entry)
-        return reply
-
-    async def _close(self, data: bytes) -> protocol.CloseReply:
-        key = (await self._parsed(protocol.CloseRequest, data)).session
+    def _close(self, data: bytes) -> protocol.CloseReply:
+        key = parse(protocol.CloseRequest, data).session
         event(_log, logging.INFO, "session closed", **self._named(key))
-        await self._end(key)
+        self._end(key)
         return protocol.CloseReply()
 
-    async def _end(self, key: str) -> None:
+    def _end(self, key: str) -> None:
         session = self.sessions.remove(key)
         if session is not None:
-            await self._pace.run(session.leave(), session.turn)
+            session.leave()
 
 
 class _Doorkeeper(grpc.aio.ServerInterceptor):
@@ -398,8 +379,6 @@ def run_service(service: Service, on_ready: Callable[[], None]) -> None:
     Raises:
         ServiceError: The address cannot be used, or would be open to strangers.
     """
-    # Threads that decide leave the loop after this long, a fifth of what is usual.
-    sys.setswitchinterval(0.001)
 
     async def serve() -> None:
         stop = asyncio.Event()

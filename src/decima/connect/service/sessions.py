@@ -16,7 +16,6 @@ from decima.connect.service.errors import RefusalError, exhausted, invalid, unkn
 from decima.connect.service.limits import Account, Budget, Limits
 from decima.connect.service.mirror import Mirror
 from decima.connect.service.session import Session, chance, check_client, cluster_settings
-from decima.connect.service.steps import finish
 from decima.core.errors import ConfigError
 from decima.systems.spark.schedulers.interface import GAP, CompiledScheduler, Scheduler
 from decima.systems.spark.settings import Settings
@@ -74,19 +73,18 @@ def _warm_up(scheduler: Scheduler) -> None:
     rng, account = np.random.default_rng(0), Budget(limits).account()
     hint_ms = 1000.0 if GAP in getattr(scheduler, "reads", ()) else 0.0
     mirror = Mirror(scheduler, Settings(executors=1), rng, hint_ms, account, delays=True, running=True)
-    finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
+    Session("warm-up", mirror, ProfileBook(), limits).decide(request)
 
 
 @dataclass(slots=True)
 class Entry:
-    """Open session with its scheduler's name, permitted idle time, last use and calls under way."""
+    """Open session with its scheduler's name, permitted idle time and last use."""
 
     session: Session | Driver
     scheduler: str
     lease_s: float
     decided: bool = False  # a stage was named in it
     used: float = field(default_factory=time.monotonic)
-    calls: int = 0
 
 
 class Sessions:
@@ -215,7 +213,5 @@ class Sessions:
                     min(self.limits.first_lease_s, self.limits.lease_s) if half_full else self.limits.lease_s
                 )
         return [
-            key
-            for key, entry in self._open.items()
-            if now - entry.used > entry.lease_s and not entry.calls and not entry.session.watched
+            key for key, entry in self._open.items() if now - entry.used > entry.lease_s and not entry.session.watched
         ]

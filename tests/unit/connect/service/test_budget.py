@@ -6,7 +6,6 @@ import pytest
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.errors import RefusalError
 from decima.connect.service.limits import TOTALS, Limits
-from decima.connect.service.steps import finish
 from tests.services import expire, largest_report, leave, running, sessions_of
 from tests.unit.connect.service.test_server import code_of, open_request, raw, report_of
 
@@ -19,7 +18,7 @@ def report(sessions, key, jobs, sequence=1, **fields):
     request = largest_report(jobs, stages=10, edges=10)
     request.session, request.sequence = key, sequence
     request.MergeFrom(protocol.DecideRequest(**fields))
-    return finish(sessions.find(key).session.decide(request))
+    return sessions.find(key).session.decide(request)
 
 
 def refused(message, call, *arguments, **fields):
@@ -51,11 +50,11 @@ def test_executors_of_all_sessions():
     refused("would have 11 executors", opened, sessions, shared_cluster="d", executors=3)
     assert "d" not in sessions._clusters
     growing = report_of(first, 1, executors=7)
-    refused("would have 11 executors", lambda: finish(sessions.find(first).session.decide(growing)))
+    refused("would have 11 executors", lambda: sessions.find(first).session.decide(growing))
     for key in shared:
         leave(sessions, key)
     growing.sequence = 2
-    assert finish(sessions.find(first).session.decide(growing)).executors == 2
+    assert sessions.find(first).session.decide(growing).executors == 2
     assert sessions.budget.taken["total_executors"] == 7
 
 

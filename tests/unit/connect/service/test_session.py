@@ -9,7 +9,6 @@ from decima.connect.service.durations import PRIOR_MS, ProfileBook
 from decima.connect.service.errors import RefusalError
 from decima.connect.service.limits import Limits
 from decima.connect.service.sessions import Offering, Sessions
-from decima.connect.service.steps import finish
 from decima.core.record import PLAIN
 from decima.systems.spark.fields import ARRAYS
 from decima.systems.spark.policy.architecture import Architecture
@@ -31,7 +30,7 @@ class Client:
     def decide(self, **fields):
         self.sequence += 1
         values = {"session": self.session, "sequence": self.sequence, "full": self.sequence == 1, "executors": 10}
-        return finish(self.sessions.find(self.session).session.decide(protocol.DecideRequest(**(values | fields))))
+        return self.sessions.find(self.session).session.decide(protocol.DecideRequest(**(values | fields)))
 
     @property
     def mirror(self):

@@ -85,14 +85,17 @@ final class GrpcAdvisor implements Advisor {
   }
 
   private Advice decideOnce(ClusterView view, Offer offer, long budgetMs) throws AdvisorException {
-    DynamicMessage request = state.request(session, view, offer);
+    List<DynamicMessage> requests = state.requests(session, view, offer);
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(budgetMs);
     if (decisions == null || !decisions.isOpen()) {
       decisions = connection.open(DECISIONS, budgetMs);
     }
-    DynamicMessage reply = decisions.ask(request, remainingMs(deadline));
-    remember(reply);
-    Advice advice = state.advice(reply, request, view, offer);
+    DynamicMessage reply = null;
+    for (DynamicMessage request : requests) {
+      reply = decisions.ask(request, remainingMs(deadline));
+      remember(reply);
+    }
+    Advice advice = state.advice(reply, requests.get(requests.size() - 1), view, offer);
     state.acknowledged();
     return advice;
   }
@@ -117,7 +120,7 @@ final class GrpcAdvisor implements Advisor {
         for (int i = 0; i < settings.rehearsals() && System.nanoTime() < deadline; i++) {
           Offer offer = rehearsal.next();
           ClusterView view = rehearsal.view();
-          DynamicMessage request = known.request(rehearsed, view, offer);
+          DynamicMessage request = known.requests(rehearsed, view, offer).get(0); // 400 stages at most
           DynamicMessage reply = stream.ask(request, remainingMs(deadline));
           known.advice(reply, request, view, offer);
           known.acknowledged();
