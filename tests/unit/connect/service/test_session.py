@@ -281,7 +281,8 @@ def test_wrong_openings(opening, message):
 def test_a_policy_that_is_told_the_gap_needs_one():
     policy = make_policy(Architecture.paper(interarrival_hint=True), interarrival_s=None)
     sessions = Sessions(Offering({"told": lambda: policy}))
-    refused(grpc.StatusCode.INVALID_ARGUMENT, "told the mean gap between arrivals", Client, sessions)
+    message = "reads the mean interarrival time, which this client does not report .OpenRequest.interarrival_ms"
+    refused(grpc.StatusCode.INVALID_ARGUMENT, message, Client, sessions)
     client = Client(sessions, interarrival_ms=9000.0)
     assert client.decide(jobs=[job()], states=[state()], offer=offer(1)).job == "j"
     assert client.mirror.state.policy is policy
