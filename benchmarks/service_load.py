@@ -2,15 +2,15 @@
 
 Run from the checkout, on a machine that does nothing else: ``python -m benchmarks.service_load`` (``--seconds 2`` to
 try it, ``--steady`` for the steady rate of ``fair`` alone). Writes ``benchmarks/results/service_load.csv``. One process
-or several serve, another one is all clients. Every client is a simulated cluster of 50 executors with about so many
+serves, another one is all clients. Every client is a simulated cluster of 50 executors with about so many
 active jobs, whose reports were recorded and whose decisions are known: an answer that is not the known one is wrong,
 one that does not come is lost. When its recording ends, a client begins anew with a report of everything.
 
-Columns: ``processes`` of the service; ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each;
+Columns: ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each;
 ``calls_per_s`` as asked for (0: each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``, ``max_ms``
 from the moment a call was due to its parsed reply, so that a client that is kept waiting counts the calls that wait
 behind it; ``decide_p50_ms`` inside the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per call;
-``server_mb`` resident memory at the end, of all processes of the service; ``idle_cpu`` share of the machine's cores
+``server_mb`` resident memory at the end; ``idle_cpu`` share of the machine's cores
 that nobody used just before; ``load`` average of the minute before the case, of others.
 """
 
@@ -46,19 +46,19 @@ ARRIVALS = 300
 RECORDED = 2_000  # reports of a recording
 RATE = 1_000.0  # decisions per second of all clients
 POLICY = "decima:tpch-batch"  # by its name: the service is not told how jobs arrive
-# (scheduler, clients, active jobs of each, decisions per second, method that they call, processes of the service)
+# (scheduler, clients, active jobs of each, decisions per second, method that they call)
 STREAM, CALL = "Decisions", "Decide"
 STEADY = [
-    *(("fair", clients, jobs, RATE, STREAM, n) for n in (1, 3) for jobs in (10, 100) for clients in (4, 16)),
-    *(("fair", 4, 10, RATE, CALL, n) for n in (1, 3)),
-    *(("fair", 16, 100, 0.0, STREAM, n) for n in (1, 3)),
+    *(("fair", clients, jobs, RATE, STREAM) for jobs in (10, 100) for clients in (4, 16)),
+    ("fair", 4, 10, RATE, CALL),
+    ("fair", 16, 100, 0.0, STREAM),
 ]
 CASES = [
     *STEADY,
-    *((POLICY, clients, jobs, RATE, STREAM, n) for n in (1, 3) for jobs in (10, 100) for clients in (4, 16)),
-    (POLICY, 16, 100, 0.0, STREAM, 1),
-    (POLICY, 16, 10, RATE, CALL, 1),
-    (POLICY, 16, 10, 0.0, CALL, 1),
+    *((POLICY, clients, jobs, RATE, STREAM) for jobs in (10, 100) for clients in (4, 16)),
+    (POLICY, 16, 100, 0.0, STREAM),
+    (POLICY, 16, 10, RATE, CALL),
+    (POLICY, 16, 10, 0.0, CALL),
 ]
 CONNECTIONS = 1_000
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -259,16 +259,12 @@ class Server:
         self._process = psutil.Process(self._started.pid)
 
     @property
-    def _all(self) -> list[psutil.Process]:
-        return [self._process, *self._process.children()]
-
-    @property
     def cpu_s(self) -> float:
-        return sum(sum(process.cpu_times()[:2]) for process in self._all)
+        return sum(self._process.cpu_times()[:2])
 
     @property
     def mb(self) -> float:
-        return sum(process.memory_info().rss for process in self._all) / 1e6
+        return self._process.memory_info().rss / 1e6
 
     def close(self) -> None:
         self._started.terminate()
@@ -277,9 +273,9 @@ class Server:
 
 def measure(case: tuple, calls: list, seconds: float, crowd: int = 0) -> dict:
     """One row of the table."""
-    scheduler, clients, jobs, rate, method, processes = case
+    scheduler, clients, jobs, rate, method = case
     others_load = os.getloadavg()[0]
-    server = Server("--processes", processes)
+    server = Server()
     try:
         others = Crowd(server.address, crowd) if crowd else None
         idle_cpu = 1 - psutil.cpu_percent(interval=1) / 100
@@ -290,7 +286,6 @@ def measure(case: tuple, calls: list, seconds: float, crowd: int = 0) -> dict:
             before = server.cpu_s
             numbers = pool.submit(*asked, seconds).result()
         row = {
-            "processes": processes,
             "method": method,
             "scheduler": scheduler,
             "clients": clients,
@@ -340,7 +335,7 @@ def main() -> None:
     for scheduler, _, jobs, *_ in cases:
         if (scheduler, jobs) not in recordings:
             recordings[scheduler, jobs] = record(scheduler, jobs)
-    further = [*((CONNECTIONS, (POLICY, clients, 100, RATE, STREAM, 1)) for clients in (4, 16)), (0, None)]
+    further = [*((CONNECTIONS, (POLICY, clients, 100, RATE, STREAM)) for clients in (4, 16)), (0, None)]
     rows = []
     arguments.out.parent.mkdir(exist_ok=True)
     for crowd, case in tqdm([*((0, case) for case in cases), *([] if arguments.steady else further)]):

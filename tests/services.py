@@ -14,8 +14,6 @@ from decima.commands.shared.compilation import ANNOUNCEMENT
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.server import Address, Service
 from decima.connect.service.sessions import Offering, Sessions
-from decima.connect.service.steps import finish
-from decima.systems.heterogeneous import make_scheduler as make_node_scheduler
 from decima.systems.spark.schedulers import make_scheduler
 from tests.drivers import IN_CORE
 
@@ -31,36 +29,15 @@ def unannounced(stderr):
 SERVED = ["entry_srw:level=0,entry_s=5" if name == "entry_srw" else name for name in IN_CORE]
 
 
-def sessions_of(*names, book=None, limits=None, unequal=()):
-    """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named.
-
-    ``unequal`` names schedulers for sessions whose executors differ in speed.
-    """
+def sessions_of(*names, book=None, limits=None):
+    """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named."""
     makers = {name: functools.partial(make_scheduler, name) for name in names or SERVED}
-    node_schedulers = {name: make_node_scheduler(name) for name in unequal}
-    return Sessions(Offering(makers, node_schedulers), book, limits)
-
-
-class Direct:
-    """What a client of unequal executors sees of a service, without a network; reports are kept."""
-
-    def __init__(self, sessions):
-        self.sessions = sessions
-        self.reports = []
-
-    def call(self, method, request, kind):
-        if method == "Open":
-            return self.sessions.open(request)
-        if method == "Close":
-            leave(self.sessions, request.session)
-            return kind()
-        self.reports.append(protocol.AssignRequest.FromString(request.SerializeToString()))
-        return finish(self.sessions.find(request.session).session.assign(request))
+    return Sessions(Offering(makers), book, limits)
 
 
 def leave(sessions, key):
     """End a session, as the server does."""
-    finish(sessions.remove(key).leave())
+    sessions.remove(key).leave()
 
 
 def expire(sessions):

@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.connect.service.node_client import schedule_by_service
 from decima.systems.heterogeneous import Cluster, Instance, Rules, list_schedulers, metrics, plan, validate
 from decima.systems.heterogeneous.engine import FIXED, LEAST_LEFT, RESPONSE_RATIO, list_rule
 from decima.systems.heterogeneous.settings import DECISIONS, SLOTS, TRANSFERS
 from tests.differential.heterogeneous_oracle import PlainScheduler
 from tests.heterogeneous_instances import draw_instance, instances
-from tests.services import Direct, sessions_of
 
 CHOICES = {"fixed": FIXED, "least_left": LEAST_LEFT, "response_ratio": RESPONSE_RATIO}
 rules = st.sampled_from(
@@ -111,20 +109,3 @@ def test_given_times_that_come_of_speeds_change_nothing(seed, rules):
     priority = np.random.default_rng(seed).random(len(instance))
     first, second = (list_rule(each, rules, priority).schedule() for each in (instance, given_times))
     assert copies_of(first) == copies_of(second)
-
-
-SERVED = {f"{name}:decision={decision}" for name in ("heft", "sjf_deft", "lachesis") for decision in DECISIONS}
-
-
-@pytest.fixture(scope="module")
-def client():
-    return Direct(sessions_of("fair", heterogeneous=sorted(SERVED)))
-
-
-@settings(max_examples=25, deadline=None)
-@given(instance=instances, most=st.sampled_from([0, 1, 3]))
-def test_a_service_makes_the_same_schedule_step_by_step(client, instance, most):
-    for name in sorted(SERVED):
-        there = schedule_by_service(instance, client, name, most=most)
-        here = plan(instance, scheduler=name)
-        assert copies_of(there) == copies_of(here), name

@@ -1,9 +1,7 @@
-"""Checks plans of heterogeneous executors, and a service's answers, from files alone: instance and result (json).
+"""Checks plans of heterogeneous executors from files alone: instance and result (json).
 
-Nothing of the package is imported: the rules are written down a second time, from ``docs/heterogeneous.md`` and
-``scheduler.proto``. Times are seconds. The result is a schedule file as the command line writes it, with ``optimum``
-where it is said to be one, and may hold a ``dialogue``: what a client told the service and what it was answered
-(``heterogeneous_client.py``).
+Nothing of the package is imported: the rules are written down a second time, from ``docs/heterogeneous.md``. Times are
+seconds. The result is a schedule file as the command line writes it, with ``optimum`` where it is said to be one.
 """
 
 import json
@@ -15,8 +13,6 @@ from pathlib import Path
 
 # Sums in another order; the proof of an optimum leaves a millionth open.
 RELATIVE, PROOF = 1e-9, 2e-6
-# What a client that does wrong is told.
-STATUSES = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "RESOURCE_EXHAUSTED", "NOT_FOUND")
 
 
 @dataclass
@@ -48,11 +44,6 @@ class Run:
     @property
     def jobs(self):
         return self.instance["jobs"]
-
-    @property
-    def rules(self):
-        """Settings of the scheduler that the service was asked for."""
-        return self.result["asked"]
 
     @property
     def is_plan(self):
@@ -110,10 +101,6 @@ class Run:
         for copy in self.copies:
             groups[copy.place].append(copy)
         return groups
-
-    @property
-    def calls(self):
-        return self.result.get("dialogue", ())
 
 
 def read_run(instance_path, result_path):
@@ -271,158 +258,7 @@ def brute_force_s(run, duplicate, known_s):
     return best
 
 
-# ---- dialogues with a service ---------------------------------------------------------------------------------------
-
-
-@dataclass
-class Moment:
-    """What a client knew when it asked, and what it was answered."""
-
-    call: dict
-    before: dict  # (job, node, executor) -> Copy, with times as the client told or was told them
-    jobs: set
-    available: dict
-    told: list  # copies in the order of the answer, duplicates before the nodes that they are for
-    pairs: list  # (copy, its duplicate or None)
-
-    @property
-    def now_s(self):
-        return self.call["now_s"]
-
-    def running(self):
-        """Copies so far; what was to be finished and was not executed finishes now at the earliest."""
-        late = [(one, one.finish_s if one.executed else max(one.finish_s, self.now_s)) for one in self.before.values()]
-        return [Copy(*one.place, one.executor, one.start_s, end_s, executed=one.executed) for one, end_s in late]
-
-
-def moments(run):
-    """One by one the answered calls of a client that does nothing wrong, with what it knew."""
-    for call in run.calls:
-        copies = [Copy(*said[:5], executed=said[5]) for said in call["copies"]]
-        known_copies = {(*one.place, one.executor): one for one in copies}
-        available = {int(executor): time_s for executor, time_s in call["executors"].items()}
-        told, pairs = [], []
-        for said in call["answer"] or ():
-            copy = Copy(said["job"], said["node"], said["executor"], said["start_s"], said["finish_s"])
-            other = said["duplicate"] and Copy(
-                copy.job, said["duplicate"][0], copy.executor, *said["duplicate"][1:], duplicate=True
-            )
-            told += [other, copy] if other else [copy]
-            pairs.append((copy, other))
-        if call["lawful"]:
-            yield Moment(call, known_copies, set(call["jobs"]), available, told, pairs)
-
-
-def answers(run):
-    """A lawful call is answered; others are, or are refused with one of the documented codes."""
-    for number, call in enumerate(run.calls):
-        if call["refused"] and (call["lawful"] or call["refused"][0] not in STATUSES):
-            yield f"call {number} is refused: {call['refused']}"
-        if call["answer"] is not None and not call["lawful"]:
-            times = [each[key] for each in call["answer"] for key in ("start_s", "finish_s")]
-            if not all(map(math.isfinite, times)):
-                yield f"call {number}: times that are not finite"
-
-
-def assigned(run):
-    """Only nodes that are known and have no copy are assigned, no more than asked for, for as long as they take."""
-    for moment in moments(run):
-        placed = {one.place for one in moment.before.values()}
-        most = moment.call["most"]
-        if most and len(moment.pairs) > most:
-            yield f"{len(moment.pairs)} nodes are assigned, {most} were asked for"
-        for copy, _ in moment.pairs:
-            if copy.job not in moment.jobs or copy.place not in run.times or not 0 <= copy.executor < run.executors:
-                yield f"{copy}: no such node or executor"
-            elif copy.place in placed:
-                yield f"{copy}: has a copy already"
-            placed.add(copy.place)
-        for copy in moment.told:
-            expected_s = run.times.get(copy.place, [math.nan] * run.executors)[copy.executor % run.executors]
-            if not abs(copy.finish_s - copy.start_s - expected_s) <= slack(copy.finish_s):
-                yield f"{copy}: takes {copy.finish_s - copy.start_s} s, expected {expected_s} s"
-
-
-def not_too_early(run):
-    """Nothing begins before now, before its executor is available, while it is busy, or before its data is there."""
-    for moment in moments(run):
-        here = defaultdict(list)
-        for one in moment.running():
-            here[one.place].append(one)
-        for copy in moment.told:
-            early = copy.start_s + slack(copy.start_s)
-            if not early >= moment.now_s:
-                yield f"{copy}: before now, {moment.now_s} s"
-            if not early >= moment.available.get(copy.executor, 0.0):
-                yield f"{copy}: its executor is available at {moment.available[copy.executor]} s"
-            for parent, data in run.parents[copy.place]:
-                there_s = run.there_s(data, here[parent], copy.executor)
-                if run.rules["transfers"] == "decision":
-                    sent = [Copy(*one.place, one.executor, 0.0, max(one.finish_s, moment.now_s)) for one in here[parent]
-                            if one.executor != copy.executor]  # fmt: skip
-                    same = [one for one in here[parent] if one.executor == copy.executor]
-                    there_s = run.there_s(data, sent + same, copy.executor)
-                if not early >= there_s:
-                    yield f"{copy}: data of {parent} is there at {there_s} s"
-            here[copy.place].append(copy)
-        new = {id(one) for one in moment.told}
-        for before, copy in overlaps([*moment.running(), *moment.told]):
-            if id(before) in new or id(copy) in new:
-                yield f"{copy}: overlaps {before}"
-
-
-def duplicates(run):
-    """A further copy is of a parent, on an executor that has none of it, before the node; or none is allowed."""
-    for moment in moments(run):
-        held = {(*one.place, one.executor) for one in moment.before.values()}
-        for copy, other in moment.pairs:
-            if other is not None:
-                if not run.rules["duplicate"]:
-                    yield f"{other}: no further copy is allowed"
-                if other.place not in [parent for parent, _ in run.parents[copy.place]]:
-                    yield f"{other}: no parent of {copy}"
-                if (*other.place, other.executor) in held or other.place == copy.place:
-                    yield f"{other}: is on that executor already"
-                if other.finish_s > copy.start_s + slack(copy.start_s):
-                    yield f"{other}: not before {copy}"
-                held.add((*other.place, other.executor))
-            held.add((*copy.place, copy.executor))
-
-
-def decisions(run):
-    """With ``plan`` all nodes of all jobs are decided, else those whose parents were executed; idle: on free ones."""
-    for moment in moments(run):
-        done = {one.place for one in moment.before.values() if one.executed}
-        placed = {one.place for one in moment.before.values()}
-        planned = run.rules["decision"] == "plan"
-        for copy, _ in moment.pairs:
-            missing = [parent for parent, _ in run.parents[copy.place] if parent not in (placed if planned else done)]
-            if missing:
-                yield f"{copy}: decided before its parents {missing}"
-            placed.add(copy.place)
-        if moment.call["most"] or moment.call["answer"] is None or run.rules["decision"] == "idle":
-            continue
-        for number in moment.jobs:
-            for node in run.jobs[number]["nodes"]:
-                place = number, node["name"]
-                ready = all(parent in (placed if planned else done) for parent, _ in run.parents[place])
-                if ready and place not in placed:
-                    yield f"node {place} could be decided and was not"
-
-
-def executed_once(run):
-    """At the end of a lawful dialogue all nodes of all jobs were executed."""
-    if run.result.get("ended"):
-        told = {(each["job"], each["node"]) for call in run.calls for each in call["answer"] or ()}
-        for place in run.times:
-            if place not in told:
-                yield f"node {place} was never assigned"
-
-
-RULES = (
-    *(whole, durations, arrivals, inputs, one_at_a_time, further_copies, totals, shortest),
-    *(answers, assigned, not_too_early, duplicates, decisions, executed_once),
-)
+RULES = (whole, durations, arrivals, inputs, one_at_a_time, further_copies, totals, shortest)
 
 
 def violations(run):

@@ -1,9 +1,8 @@
-"""How plans and dialogues of heterogeneous executors are made at random for their checker."""
+"""How plans of heterogeneous executors are made at random for their checker."""
 
 import json
 
 import numpy as np
-from tests.reliability.heterogeneous_client import Client
 
 from decima.systems.heterogeneous import Cluster, Instance, Job, list_schedulers, make_scheduler
 from decima.systems.heterogeneous.json_format import save_instance, schedule_document
@@ -13,11 +12,6 @@ from tests.heterogeneous_instances import draw_instance
 from tests.reliability import heterogeneous_checker, heterogeneous_mutations
 from tests.unit.commands.calls import run
 
-# Schedulers that take node after node, which a service can offer.
-SERVED = (
-    *("heft", "cpop", "peft", "fifo_deft", "sjf_deft", "hrrn_deft", "random_deft", "high_rank_up_deft"),
-    *("discounted_rank", "linear_rank", "lachesis", "decima_deft"),
-)
 # Brute force beside the solver tries all schedules of so many nodes and executors, with further copies or without.
 TINY = {True: ((4, 2), (3, 3)), False: ((5, 2), (4, 3))}
 
@@ -61,44 +55,36 @@ def random_text(name, rng):
 
 
 class HeterogeneousExecutors:
-    """Plans through the command line, proofs through the library, dialogues with a session of the service."""
+    """Plans through the command line, proofs through the library."""
 
     checker = heterogeneous_checker
     mutations = heterogeneous_mutations.MUTATIONS
 
     def subjects(self):
-        lawful, hostile = ([f"{kind} {name}" for name in SERVED] for kind in ("lawful", "hostile"))
-        return [*list_schedulers(bare=True), *lawful, *hostile, *["optimum exact"] * 4]
+        return [*list_schedulers(bare=True), *["optimum exact"] * 4]
 
     def random_run(self, seed, subject, folder):
         rng, files = np.random.default_rng(seed), (folder / "instance.json", folder / "result.json")
-        kind, _, name = subject.rpartition(" ")
-        if kind == "optimum":
+        if subject == "optimum exact":
             duplicate = bool(rng.random() < 0.5)
             nodes, executors = TINY[duplicate][int(rng.integers(2))]
             instance = random_instance(rng, jobs=1, nodes=nodes, executors=executors)
             save_instance(instance, files[0])
             _write(files[1], _proved(instance, duplicate))
-        elif kind:
-            instance = random_instance(rng)
-            save_instance(instance, files[0])
-            scheduler = make_scheduler(random_text(name, rng))
-            _write(files[1], Client(instance, scheduler, rng, 0.25 if kind == "hostile" else 0.0).run())
         else:
             save_instance(random_instance(rng, nodes=12), files[0])
-            words = ("--jobs", files[0], "--scheduler", random_text(name, rng), "--seed", seed, "--out", files[1])
+            words = ("--jobs", files[0], "--scheduler", random_text(subject, rng), "--seed", seed, "--out", files[1])
             done = run("simulate", "--system", "heterogeneous", *words)
             assert (done.exit_code, done.stderr) == (0, "")
         return files
 
     def good_run(self, folder):
-        """Two long children of a node whose data is large, and a job that comes later: proved, and asked for."""
+        """Two long children of a node whose data is large, and a job that comes later: proved."""
         fork = Job("fork", [1.0, 10.0, 10.0], [(0, 1), (0, 2)], [50.0, 50.0])
         instance = Instance([fork, Job("late", [2.0], arrival_s=3.0)], Cluster([1.0, 1.0], 1.0))
         files = folder / "instance.json", folder / "result.json"
         save_instance(instance, files[0])
-        dialogue = Client(instance, make_scheduler("high_rank_up_deft"), np.random.default_rng(8)).run()
-        _write(files[1], _proved(instance, True) | dialogue)
+        _write(files[1], _proved(instance, True))
         return files
 
 

@@ -7,17 +7,13 @@ from google.protobuf.descriptor import FieldDescriptor
 
 import decima
 from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.node_client import schedule_by_service
 from decima.connect.service.simulator_client import StateReporter
-from decima.systems.heterogeneous.tpch import tpch_instance
 from decima.workload import synthetic_batch
 from tests.drivers import Watching
-from tests.services import Direct, sessions_of
 
 KINDS = {
     "Open": protocol.OpenRequest,
     "Decide": protocol.DecideRequest,
-    "Assign": protocol.AssignRequest,
     "Close": protocol.CloseRequest,
     "Watch": protocol.WatchRequest,
 }
@@ -47,27 +43,17 @@ def recorded(seed):
     return requests
 
 
-def recorded_nodes(seed, name):
-    """Reports of a cluster of heterogeneous executors whose nodes a scheduler decides, from the first to the last."""
-    instance = tpch_instance(3, seed, edges=5.0, executors=5, interarrival_s=20.0)
-    client = Direct(sessions_of("fair", heterogeneous=[name]))
-    schedule_by_service(instance, client, name)
-    return client.reports
-
-
 class Noise:
     """Source of calls.
 
     Args:
         seed: Of all chance.
         reports: Reports to begin with.
-        method: What they are reports for.
     """
 
-    def __init__(self, seed, reports, method="Decide"):
+    def __init__(self, seed, reports):
         self.rng = np.random.default_rng(seed)
         self.reports = reports
-        self.method = method
 
     def one_of(self, items):
         return items[int(self.rng.integers(len(items)))]
@@ -82,10 +68,6 @@ class Noise:
             request.shared_cluster = "c"
         request.scheduler = self.one_of(("", "", "decima", "random", "capped_srw"))
         request.mode = self.one_of(("", "", "released"))
-        if self.method == "Assign":
-            request.shared_cluster, request.scheduler = "", self.one_of(("", "", "heft", "sjf_deft"))
-            request.heterogeneous.speeds.extend(self.rng.uniform(1.0, 3.0, 5))
-            request.heterogeneous.rate = 1.0
         return self.damaged(request)
 
     def calls(self, keys):
@@ -96,7 +78,7 @@ class Noise:
             if not self.often():
                 continue  # lost on its way
             key = keys[0] if self.often() else self.one_of(keys)
-            request = KINDS[self.method]()
+            request = protocol.DecideRequest()
             request.CopyFrom(report)
             request.session = key if self.rng.random() < 0.97 else self.one_of(_TEXT)
             numbers[key] += 1 if self.often() else int(self.rng.integers(3))
@@ -105,9 +87,9 @@ class Noise:
             if self.rng.random() < 0.1:
                 request.jobs.MergeFrom(self.one_of(self.reports).jobs)
             data = self.damaged(request)
-            yield self.method, data
+            yield "Decide", data
             if self.rng.random() < 0.05:
-                yield self.method, data
+                yield "Decide", data
             if self.rng.random() < 0.03:
                 yield "Close", self.damaged(protocol.CloseRequest(session=self.one_of(keys)))
             if self.rng.random() < 0.03:

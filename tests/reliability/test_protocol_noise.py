@@ -15,15 +15,13 @@ from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.server import Address, Service
 from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.wire import NAME
-from decima.systems.heterogeneous import make_scheduler as make_node_scheduler
 from decima.systems.spark.schedulers import make_scheduler
 from tests.knobs import FIRST_SEED, FUZZ_INPUTS
-from tests.reliability.protocol_noise import Noise, recorded, recorded_nodes
+from tests.reliability.protocol_noise import Noise, recorded
 from tests.services import running
 from tests.unit.connect.service.test_server import full_request, require_works
 
 SCHEDULERS = ("fair", "decima", "random", "capped_srw")
-NODE_SCHEDULERS = ("high_rank_up_deft:slots=insertion", "heft", "sjf_deft", "lachesis:decision=event")
 # What a client that does wrong is told; INTERNAL would be a mistake of the service.
 STATUSES = {
     grpc.StatusCode.INVALID_ARGUMENT,
@@ -39,7 +37,7 @@ IN_PROCESS, OVER_THE_WIRE = max(200, FUZZ_INPUTS // 4), max(60, FUZZ_INPUTS // 2
 @pytest.fixture(scope="module")
 def offering():
     makers = {name: functools.partial(make_scheduler, name) for name in SCHEDULERS}
-    return Offering(makers, {name: make_node_scheduler(name) for name in NODE_SCHEDULERS})
+    return Offering(makers)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +86,7 @@ class InProcess:
     def __init__(self, offering):
         self.service = Service(Sessions(offering), Address())
         service = self.service
-        answers = {"Open": service._open, "Decide": service._decide, "Assign": service._assign, "Close": service._close}
+        answers = {"Open": service._open, "Decide": service._decide, "Close": service._close}
         self.methods = {name: functools.partial(service._answer, name, answer) for name, answer in answers.items()}
 
     async def call(self, method, data):
@@ -124,31 +122,26 @@ async def make_calls(call, noise):
             request = protocol.DecideRequest.FromString(data)
             assert decision.idle or 1 <= decision.executors <= request.offer.executors
     # Whatever was done to it, a session goes on with a report of everything.
-    request = full_request() if noise.method == "Decide" else protocol.AssignRequest(jobs=noise.reports[0].jobs)
+    request = full_request()
     request.session, request.sequence, request.full = keys[0], 2**63, True
     data = request.SerializeToString()
-    reply = await call(noise.method, data)
-    kind = protocol.Decision if noise.method == "Decide" else protocol.Assignments
-    assert reply is None or kind.FromString(reply).sequence == 2**63
+    reply = await call("Decide", data)
+    assert reply is None or protocol.Decision.FromString(reply).sequence == 2**63
     for key in keys:
         assert await call("Close", protocol.CloseRequest(session=key).SerializeToString()) == b""
     return number
 
 
-@pytest.mark.parametrize("method", ["Decide", "Assign"])
-def test_in_process(offering, method):
-    reports = recorded(FIRST_SEED) if method == "Decide" else recorded_nodes(FIRST_SEED, "sjf_deft")
-
+def test_in_process(offering, reports):
     async def run():
         done, seed = 0, FIRST_SEED
         while done < IN_PROCESS:
             inside = InProcess(offering)
             with told(seed):
-                done += await make_calls(inside.call, Noise(seed, reports, method))
+                done += await make_calls(inside.call, Noise(seed, reports))
                 assert inside.service.sessions._clusters == {}
                 assert not any(inside.service.sessions.budget.taken.values())
                 assert inside.service._pending_bytes == 0
-            inside.service._pace.close()
             seed += 1
 
     asyncio.run(run())

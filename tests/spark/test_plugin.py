@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import time
 
-import psutil
 import pytest
 
 from decima.connect.service.scheduler_pb2 import OpenRequest
@@ -85,43 +82,6 @@ def test_limits_and_slots_hold_and_spark_outlives_the_service(tmp_path):
     assert {line["job"] for line in decisions if line["scheduler"] == "fair"} >= {"f"}
     assert metrics_of(tmp_path)["outages"] == 1
     require_slots(tasks, [line for line in decisions_of(tmp_path) if "delay_ms" in line])
-
-
-def test_a_replica_that_is_killed_costs_no_task_and_no_decision_of_the_other(tmp_path):
-    tasks, waves = 12, 2
-    with (
-        process("--processes", 2, "--port", 0, "--scheduler", "fair") as service,
-        plugin_driver(tmp_path, service.target) as driver,
-    ):
-        port, killed_at = int(service.target.rpartition(":")[2]), []
-        for wave in range(waves):
-            running = start_queries(driver, {f"{name}{wave}": slow_sum(driver, tasks, TASK_S) for name in "ab"})
-            until(lambda: finished_tasks(driver) >= 4)
-            if wave < waves - 1:
-                serving = [
-                    child
-                    for child in psutil.Process(service.pid).children()
-                    if any(link.status == psutil.CONN_ESTABLISHED and link.laddr.port == port for link in links(child))
-                ]
-                assert len(serving) == 1
-                serving[0].kill()
-                killed_at.append(1000 * time.time())
-            assert running.wait() == {f"{name}{wave}": tasks * (tasks - 1) // 2 for name in "ab"}
-        assert len(driver.lines(RECOVERY)) == len(driver.lines(OUTAGE)) <= len(killed_at)
-        assert not driver.lines(BUG)
-    run = tasks_of(tmp_path)
-    assert len([task for task in run if task.query]) == 2 * waves * (tasks + 2)
-    assert not any(task.failed for task in run)
-    decided = [line["time_ms"] for line in decisions_of(tmp_path)]
-    for begin, end in itertools.pairwise([*killed_at, max(decided) + 1]):
-        assert any(begin < time_ms < end for time_ms in decided)
-
-
-def links(process):
-    """Connections of a process, none if it ends meanwhile."""
-    with contextlib.suppress(psutil.Error):
-        return process.net_connections("tcp")
-    return []
 
 
 def require_slots(tasks, delays):

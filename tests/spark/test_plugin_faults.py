@@ -50,6 +50,19 @@ def usable(driver, toy):
     assert not driver.lines(BUG)
 
 
+@pytest.mark.parametrize("delay_s", [0.3, 0.0], ids=["time is over", "session unknown"])
+def test_the_session_of_a_rehearsal_is_closed_whatever_ends_it(tmp_path, delay_s):
+    """500 calls of 0.3 s do not fit in 5 s; a query makes the toy forget the session of the rehearsal."""
+    conf = {"spark.decima.rehearsals": "500" if delay_s else "1000000", "spark.decima.connect.timeout": "5s"}
+    with toy_service(cap=1, delay_s=delay_s) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
+        until(lambda: len(toy.opened) >= 2)
+        if not delay_s:
+            toy.forget_session()
+        rehearsed = protocol.CloseRequest(session="toy-2").SerializeToString()
+        until(lambda: rehearsed in toy.closed)
+        assert driver.spark.range(4).count() == 4
+
+
 @pytest.mark.parametrize("spoil", WRONG.values(), ids=WRONG)
 def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):
     before = len(usable.lines(OUTAGE))

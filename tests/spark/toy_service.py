@@ -37,7 +37,7 @@ class ToyService:
         delay_s: sleep before every decision.
         delay_ms: each stage of the query `delayed_query` is delayed once for so long.
         spoil: changes a reply before it goes out, or gives the bytes to send instead; a function that can be pickled.
-        opened, requests: messages of clients, serialized.
+        opened, requests, closed: messages of clients, serialized.
     """
 
     port: int = 0
@@ -51,6 +51,7 @@ class ToyService:
     decisions: list[tuple[str, int, int]] = field(default_factory=list)
     opened: list[bytes] = field(default_factory=list)
     requests: list[bytes] = field(default_factory=list)
+    closed: list[bytes] = field(default_factory=list)
     server: grpc.Server | None = field(default=None, repr=False)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -89,6 +90,7 @@ class ToyService:
         return protocol.OpenReply(session=f"toy-{len(self.opened)}", version=1, scheduler="toy", lease_ms=60_000)
 
     def _close(self, request: protocol.CloseRequest, context: grpc.ServicerContext) -> protocol.CloseReply:
+        self.closed.append(request.SerializeToString())
         return protocol.CloseReply()
 
     def _decisions(self, requests: Iterator[protocol.DecideRequest], context: grpc.ServicerContext) -> Iterator[bytes]:

@@ -203,6 +203,15 @@ def test_systemd_accepts_the_unit(tmp_path):
     assert "Typo" in subprocess.run(command, capture_output=True, text=True, timeout=600).stderr
 
 
+def test_the_unit_says_how_its_token_is_renewed():
+    """What systemd hands over at the start is the same at every reload, so that a reload is not the way."""
+    text = (DEPLOY / "systemd" / "decima.service").read_text()
+    if "LoadCredential=token:" in text:
+        comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+        assert "The token: systemctl restart decima" in comment
+        assert "A new token needs `systemctl restart`" in (ROOT / "docs" / "service.md").read_text()
+
+
 # ---- code hosts and containers ---------------------------------------------------------------------------------------
 
 

@@ -72,20 +72,13 @@ def serve(
     also: Annotated[
         list[str] | None, option("SCHEDULER", "A further scheduler that clients may ask for; may be repeated.")
     ] = None,
-    unequal: Annotated[
-        list[str] | None,
-        option(
-            "SCHEDULER", "A scheduler of unequal executors ('decima schedulers --system unequal'); may be repeated."
-        ),
-    ] = None,
+    unequal: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     host: Annotated[str, option("ADDRESS", "Interface to listen at.")] = "127.0.0.1",
     port: Annotated[int, option("N", "Port; 0: any free one.", min=0, max=65535)] = 50051,
     metrics_port: Annotated[
         int | None, option("N", "Port of the metrics for Prometheus; 0: any.", min=0, max=65535, show_default="none")
     ] = None,
-    processes: Annotated[
-        int, option("N", "Processes that share the port; limits apply to each of them.", min=1, max=64)
-    ] = 1,
+    processes: Annotated[int, typer.Option(hidden=True)] = 1,
     profiles: Annotated[
         str | None, option("JOBS", "File or source with measured durations, for jobs that name their profile.")
     ] = None,
@@ -120,10 +113,14 @@ def serve(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from decima.connect.service.limits import Limits
     from decima.connect.service.logs import set_up
-    from decima.connect.service.processes import Plan, run_processes
+    from decima.connect.service.plan import Plan
     from decima.connect.service.security import Security, is_loopback, read_token
     from decima.connect.service.server import Address, run_service
 
+    if processes != 1:
+        raise ConfigError("--processes is gone: start replicas of the service, as in deploy/kubernetes/decima.yaml")
+    if unequal:
+        raise ConfigError("--unequal is gone: version 0.2.0 was the last with a service for heterogeneous executors")
     for name, value, known in (("--log-level", log_level, LEVELS), ("--log-format", log_format, FORMS)):
         if value not in known:
             raise ConfigError(f"{name} is {value!r}; expected one of: {', '.join(known)}")
@@ -134,8 +131,6 @@ def serve(
     security.certificates()
     names = [scheduler, *(also or ())]
     options.require_different(names)
-    node_names = list(unequal or ())
-    options.require_different(node_names)
     limits = Limits(
         sessions=max_sessions,
         total_executors=max_executors,
@@ -149,20 +144,13 @@ def serve(
 
     def ready(at: int, metrics_at: int | None) -> None:
         metrics = "" if metrics_at is None else f", metrics at http://{host}:{metrics_at}/metrics"
-        typer.echo(f"serving {', '.join(names + node_names)} at {host}:{at}{metrics}")
+        typer.echo(f"serving {', '.join(names)} at {host}:{at}{metrics}")
 
     set_up(log_level, log_format)
-    address = Address(host, port, metrics_port, security, live=live, processes=processes)
-    log = log_level, log_format
-    plan = Plan(tuple(names), tuple(node_names), profiles, limits, address, token_file, log)
+    address = Address(host, port, metrics_port, security, live=live)
+    service = Plan(tuple(names), profiles, limits, address, token_file).service()
     if check:
-        plan.service()
-        typer.echo(f"the options are right: {', '.join(names + node_names)} at {host}:{port}")
+        typer.echo(f"the options are right: {', '.join(names)} at {host}:{port}")
         return
-    if processes > 1:
-        decisions = run_processes(plan, ready)
-    else:
-        service = plan.service()
-        run_service(service, lambda: ready(service.port, service.metrics_port))
-        decisions = service.decisions
-    typer.echo(f"stopped after {decisions} decisions")
+    run_service(service, lambda: ready(service.port, service.metrics_port))
+    typer.echo(f"stopped after {service.decisions} decisions")

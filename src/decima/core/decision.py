@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from llvmlite import ir
@@ -81,6 +82,56 @@ def decision_at(address: int) -> CompiledDecision | None:
     return _AT.get(address)
 
 
+_LIBRARIES = ("numba", "numpy", "scipy", "llvmlite")  # which know no field of a record
+
+
+def names_read(function: Callable) -> frozenset[str]:
+    """Names that a compiled function may read: attributes and texts in its code and in that of what it calls.
+
+    They stand in its bytecode, so that nothing has to be compiled. A branch that is never taken counts.
+    """
+    names: set[str] = set()
+    known: set[int] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            names.add(each)
+        elif isinstance(each, (tuple, list, frozenset)):
+            waiting += each
+        elif isinstance(each, CodeType):
+            names.update(each.co_names)
+            waiting += each.co_consts
+        else:
+            # What compiles a function keeps it under one of these names.
+            each = next((vars(each)[name] for name in ("py_func", "function", "_defn") if _has(each, name)), each)
+            if isinstance(each, FunctionType) and id(each) not in known and _package(each) not in _LIBRARIES:
+                known.add(id(each))
+                waiting += [each.__code__, *_mentioned(each)]
+    return frozenset(names)
+
+
+def _has(thing: Any, name: str) -> bool:
+    return name in getattr(thing, "__dict__", ())
+
+
+def _package(thing: Any) -> str:
+    return (getattr(thing, "__module__", None) or thing.__name__).partition(".")[0]
+
+
+def _mentioned(function: FunctionType) -> list[Any]:
+    """Values of the names from outside in a function's code, also of those in modules."""
+    code, names = [function.__code__], set()
+    while code:
+        each = code.pop()
+        names.update(each.co_names)
+        code += [part for part in each.co_consts if isinstance(part, CodeType)]
+    found = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [each for each in found if isinstance(each, ModuleType) and _package(each) not in _LIBRARIES]
+    found += [getattr(module, name) for module in modules for name in names if hasattr(module, name)]
+    return found + [cell.cell_contents for cell in function.__closure__ or ()]
+
+
 class CompiledDecision:
     """Decision rule compiled on first use: a function of a record's address (int64).
 
@@ -107,6 +158,11 @@ class CompiledDecision:
     def __reduce__(self) -> tuple:
         """Pickle as the name in its module, where the decorator has put it."""
         return _decision_named, (self.function.__module__, self.function.__qualname__)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names that it may read, see :func:`names_read`."""
+        return names_read(self.function)
 
     @cached_property
     def address(self) -> int:

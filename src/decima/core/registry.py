@@ -115,7 +115,7 @@ class Registry(Generic[Member]):
             return self._texts[name] if name in self._texts else self._find_outside(name)
         if name not in self._members:
             if name in self._gone:
-                raise self._error(f"{self._what} {name} is gone: {self._gone[name]}")
+                raise self._error(f"{self._what} {name!r} is gone: {self._gone[name]}")
             names = self.names()
             known = ", ".join(filter(None, (*names, self._others)))
             raise self._error(f"unknown {self._what} {name!r:.60}{hint(name, names)}; known: {known}")

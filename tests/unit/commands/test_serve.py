@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import pty
 import signal
 import socket
@@ -11,24 +10,15 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import grpc
-import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import decima
-from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.simulator_client import RemoteScheduler
-from decima.connect.service.wire import NAME
-from tests.drivers import Watching
-from tests.services import process, running, sessions_of, unannounced, until
+from tests.services import process, running, sessions_of, unannounced
 from tests.unit.commands.calls import read_json, refuse, run, succeed
 from tests.unit.connect.service.test_server import require_works
 
 SOME_PORT = ["--port", "0"]
-
-HETEROGENEOUS = ("simulate", "--system", "heterogeneous", "--scheduler")
 
 
 @pytest.fixture
@@ -52,10 +42,7 @@ def test_port_in_use(busy_port):
         (["--scheduler", "fair:x=1"], "scheduler fair has no parameter 'x'"),
         (["--also", "fair"], "scheduler 'fair' is given twice"),
         (["--scheduler", "decima:nobody"], "unknown policy 'nobody'"),
-        (["--heterogeneous", "fair"], "unknown scheduler 'fair'"),
-        (["--heterogeneous", "tds"], "scheduler 'tds' plans whole instances; expected one that takes node after node"),
-        (["--heterogeneous", "heft", "--heterogeneous", "heft"], "scheduler 'heft' is given twice"),
-        (["--heterogeneous", "lachesis:policy=nobody"], "unknown policy 'nobody'"),
+        (["--unequal", "heft"], "--unequal is gone: version 0.2.0 was the last with a service for"),
         (["--profiles", "nowhere.parquet"], "nowhere.parquet"),
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines: give a token"),
         (["--token-file", "nowhere"], "cannot read a token from nowhere: No such file or directory"),
@@ -87,13 +74,9 @@ def refuse_with_warning(*arguments):
 
 
 def test_serves_until_it_is_told_to_stop(jobs, folder):
-    schedulers = ["--scheduler", "fifo", "--also", "weighted_fair:alpha=-2", "--heterogeneous", "heft"]
+    schedulers = ["--scheduler", "fifo", "--also", "weighted_fair:alpha=-2"]
     with process(*schedulers, "--port", 0, "--metrics-port", 0) as service:
-        assert service.line.startswith("serving fifo, weighted_fair:alpha=-2, heft at 127.0.0.1:")
-        planned = "takes 80 s"
-        assert planned in succeed(*HETEROGENEOUS, f"remote:{service.target}", "--jobs", "canonical")
-        refusal = refuse(*HETEROGENEOUS, f"remote:{service.target},scheduler=cpop", "--jobs", "canonical")
-        assert "scheduler 'cpop' is not offered for heterogeneous executors here; offered: heft" in refusal
+        assert service.line.startswith("serving fifo, weighted_fair:alpha=-2 at 127.0.0.1:")
         call = ["simulate", "--jobs", jobs, "--scheduler"]
         succeed(*call, f"remote:{service.target}", "--out", folder / "there.json")
         succeed(*call, f"remote:service={service.target},scheduler=weighted_fair:alpha=-2")
@@ -177,7 +160,7 @@ def test_a_file_gives_options_and_sighup_reads_again(folder, tmp_path):
         ("live = true", "--live is a page of the metrics port; expected --metrics-port too"),
         ('tls-client-ca = "ca.pem"', "--tls-client-ca needs TLS"),
         ('scheduler = "fiar"', "unknown scheduler 'fiar'; did you mean 'fair'?"),
-        ("processes = 0", "'--processes': Input should be greater than or equal to 1"),
+        ("processes = 2", "--processes is gone: start replicas of the service"),
     ],
 )
 def test_configurations_that_are_wrong(text, message, tmp_path):
@@ -203,58 +186,17 @@ def test_any_configuration_is_read_or_refused_with_a_sentence(content):
         assert refuse("serve", "--scheduler", "fiar", "--config", file)
 
 
-def test_several_processes_behind_one_port():
-    """A process that is killed is started again; a client goes on with another one and loses no decision."""
-    with process("--processes", 2, "--port", 0, "--metrics-port", 0, "--log-level", "info") as service:
-        view = service.line.split("metrics at ")[1].strip().removesuffix("/metrics")
-        jobs = decima.workload.synthetic_batch(6, 1)
-        remote = RemoteScheduler(service.target, patience_s=600.0)
-        seen, killed = [], []
-
-        def kill_one(_):
-            seen.append(None)
-            if len(seen) == 40:
-                children = psutil.Process(service.pid).children()
-                members = [child for child in children if "spawn_main" in "".join(child.cmdline())]
-                assert len(members) == 2
-                killed.extend(members)
-                for member in members:
-                    member.kill()
-
-        here = decima.simulate(jobs, "fair", 10, 1, log=True)
-        there = decima.simulate(jobs, Watching(remote, kill_one), 10, 1, log=True)
-        remote.close()
-        assert killed
-        assert there.log.decision_lists() == here.log.decision_lists()
-        with grpc.insecure_channel(service.target) as channel:
-            shared = protocol.OpenRequest(version=1, executors=4, shared_cluster="c").SerializeToString()
-            with pytest.raises(grpc.RpcError, match="need one process"):
-                channel.unary_unary(f"/{NAME}/Open")(shared, timeout=600, wait_for_ready=True)
-        until(lambda: urllib.request.urlopen(f"{view}/healthz", timeout=600).status == 200)
-        until(lambda: ready(view))
-        with urllib.request.urlopen(f"{view}/metrics", timeout=600) as page:
-            lines = page.read().decode().splitlines()
-        assert 'decima_build_info{python="' + platform.python_version() in "".join(lines)
-        assert "decima_sessions 0.0" in lines
-        service.send_signal(signal.SIGTERM)
-        stdout, stderr = service.communicate(timeout=600)
-    assert service.returncode == 0
-    assert stdout.startswith("stopped after ")
-    assert stderr.count("a process ended and is started again code=-9") == 2
-
-
-def ready(view):
-    try:
-        return urllib.request.urlopen(f"{view}/readyz", timeout=600).status == 200
-    except urllib.error.HTTPError:  # 503: not ready
-        return False
-
-
 def test_wrong_use_of_remote(jobs):
     def simulate(text):
         return refuse("simulate", "--jobs", jobs, "--scheduler", text)
 
-    assert "expected host:port" in refuse(*HETEROGENEOUS, "remote:nowhere", "--jobs", "canonical")
+    heterogeneous = refuse(
+        "simulate", "--system", "heterogeneous", "--scheduler", "remote:127.0.0.1:1", "--jobs", "canonical"
+    )
+    assert (
+        heterogeneous
+        == "scheduler 'remote' is gone: version 0.2.0 was the last with a service for heterogeneous executors"
+    )
     assert simulate("remote").startswith("scheduler 'remote' asks a service; expected remote:HOST:PORT")
     assert "expected host:port" in simulate("remote:127.0.0.1")
     assert "has no option 'x'; it has: service, scheduler" in simulate("remote:127.0.0.1:1,x=1")

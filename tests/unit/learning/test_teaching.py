@@ -54,7 +54,7 @@ def test_a_teacher_outside_of_the_core_is_recorded_like_one_inside(task, greedy,
     ("teacher", "parameters", "message"),
     [
         ("decima:policy=tpch-batch", {}, "learned policy, which would teach itself"),
-        ("lookahead:64", {}, "scheduler lookahead is gone: version 0.2.0 is the last one that has it; entry_srw"),
+        ("lookahead:64", {}, "scheduler 'lookahead' is gone: version 0.2.0 is the last one that has it; entry_srw"),
         ("capped", {}, "teacher: unknown scheduler 'capped'; did you mean 'capped_srw'"),
         ("capped_srw", {"c9": 1.0}, "teacher: .*no parameter 'c9'"),
     ],

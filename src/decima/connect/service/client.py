@@ -6,13 +6,12 @@ import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
 from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.wire import NAME
+from decima.connect.service.wire import NAME, parts
 from decima.core.errors import ConfigError, ServiceError
 
 _AWAY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
@@ -73,7 +72,7 @@ class ServiceClient:
                 raise ServiceError(f"cannot read the certificate {error.filename}: {error.strerror}") from error
             self._channel = grpc.secure_channel(address, credentials, options)
         # Bytes in and out: a reply that cannot be parsed is told apart from a failure of the server.
-        names = ("Open", "Decide", "Assign", "Close")
+        names = ("Open", "Decide", "Close")
         self._calls = {name: self._channel.unary_unary(f"/{NAME}/{name}") for name in names}
 
     def __enter__(self) -> ServiceClient:
@@ -107,21 +106,10 @@ class ClientSession:
         client: Whom to ask.
         request: How to open it.
         patience_s: How long to wait for a service that does not answer.
-        method: What it is asked by, ``Decide`` or ``Assign``.
-        reply: Type of the replies.
     """
 
-    def __init__(
-        self,
-        client: ServiceClient,
-        request: protocol.OpenRequest,
-        patience_s: float = 10.0,
-        *,
-        method: str = "Decide",
-        reply: type[Message] = protocol.Decision,
-    ) -> None:
+    def __init__(self, client: ServiceClient, request: protocol.OpenRequest, patience_s: float = 10.0) -> None:
         self._client = client
-        self._method, self._reply_type = method, reply
         self._request = request
         self._patience_s = patience_s
         self._session = ""
@@ -130,7 +118,7 @@ class ClientSession:
         self.opened: protocol.OpenReply | None = None
         self.times_opened = 0
 
-    def decide(self, make_request: Callable[[bool], Any]) -> Any:
+    def decide(self, make_request: Callable[[bool], protocol.DecideRequest]) -> protocol.Decision:
         """Report what changed and return the service's decision.
 
         Args:
@@ -165,18 +153,20 @@ class ClientSession:
                         f"the service at {self._client.address} refuses: {error.details()} ({code.name})"
                     ) from error
 
-    def _try(self, make_request: Callable[[bool], Any]) -> Any:
+    def _try(self, make_request: Callable[[bool], protocol.DecideRequest]) -> protocol.Decision:
         if not self._session:
             self.opened = self._client.call("Open", self._request, protocol.OpenReply)
             self._session, self._sequence, self._full = self.opened.session, 0, True
             self.times_opened += 1
-        self._sequence += 1
-        request = make_request(self._full)
-        request.session, request.sequence, request.full = self._session, self._sequence, self._full
+        messages = parts(make_request(self._full))
+        messages[0].full = self._full
         self._full = True  # unless all goes well
-        reply = self._client.call(self._method, request, self._reply_type)
-        if reply.sequence != self._sequence:
-            raise ServiceError(f"the service answered call {self._sequence} as call {reply.sequence}")
+        for request in messages:
+            self._sequence += 1
+            request.session, request.sequence = self._session, self._sequence
+            reply = self._client.call("Decide", request, protocol.Decision)
+            if reply.sequence != self._sequence:
+                raise ServiceError(f"the service answered call {self._sequence} as call {reply.sequence}")
         self._full = False
         return reply
 

@@ -17,7 +17,6 @@ from decima.connect.service.job_memory import Slot
 from decima.connect.service.limits import Limits
 from decima.connect.service.mirror import Choice, Mirror
 from decima.connect.service.session import CallOrder, JobTable, check_report, put_choice, timed_choice
-from decima.connect.service.steps import Steps, finish
 from decima.systems.spark.decision import DEFAULTS
 from decima.systems.spark.settings import Settings
 
@@ -30,21 +29,19 @@ class SharedCluster:
 
     def __init__(self, mirror: Mirror, settings: Settings, book: ProfileBook, limits: Limits) -> None:
         self.mirror, self.settings, self.limits = mirror, settings, limits
-        finish(mirror.set_executors(settings.executors))
+        mirror.set_executors(settings.executors)
         self.jobs = JobTable(mirror, book, limits)
         self.drivers: dict[str, Driver] = {}
-        self.turn = asyncio.Lock()
 
     @property
     def unallocated(self) -> int:
         """Number of executors that belong to no driver."""
         return self.settings.executors - sum(driver.target for driver in self.drivers.values())
 
-    def allocate(self, now_ms: float) -> Steps[None]:
+    def allocate(self, now_ms: float) -> None:
         """Assign executors that belong to no driver; let drivers offer the executors they left idle."""
         while (free := self.unallocated) > 0:
-            choice, _ = yield from timed_choice(self.mirror, now_ms, None, free)
-            yield
+            choice, _ = timed_choice(self.mirror, now_ms, None, free)
             if choice is None:
                 break
             self.drivers[choice.key[0]].grow(choice)
@@ -52,14 +49,13 @@ class SharedCluster:
             for driver in self.drivers.values():
                 driver.ask()
 
-    def leave(self, driver: Driver) -> Steps[None]:
+    def leave(self, driver: Driver) -> None:
         """Remove a driver and its jobs, and give its executors to others."""
         del self.drivers[driver.key]
         for key in [key for key in self.mirror.slots if key[0] == driver.key]:
             self.mirror.drop_job(key)
-            yield
         self.mirror.account.hold("total_stages", self.mirror.num_stages)
-        yield from self.allocate(self.mirror.state.now_ms)
+        self.allocate(self.mirror.state.now_ms)
 
 
 class Driver:
@@ -77,7 +73,6 @@ class Driver:
         self.client = client
         self.target = 0
         self.watched = False
-        self.turn = cluster.turn
         self._cluster = cluster
         self._on_empty = on_empty
         self._calls = CallOrder()
@@ -142,7 +137,7 @@ class Driver:
 
     # ---- reports ----------------------------------------------------------------------------------------------------
 
-    def decide(self, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
+    def decide(self, request: protocol.DecideRequest) -> protocol.Decision:
         """Take a report and decide about the executors that it offers.
 
         Raises:
@@ -155,30 +150,29 @@ class Driver:
             # After a restart of the service its executors are there already.
             self._known = True
             self.target = min(request.executors, cluster.unallocated)
-        yield from self._put_promises(-1, self._promised)
+        self._put_promises(-1, self._promised)
         self._forget_assigned()
         wrong = None
         try:
             before = self._choosable()
-            yield from jobs.put_report(self.key, request)
+            jobs.put_report(self.key, request)
             # Whether there may be something new to decide for executors elsewhere.
             news = request.full or bool(request.gone) or bool(self._choosable() - before)
         except Exception as error:  # raised below
             wrong = error
             for slot in [slot for key, slot in cluster.mirror.slots.items() if key[0] == self.key]:
                 cluster.mirror.start_counts(slot)  # half written: nothing of it can be chosen
-                yield
         self._promised = Counter({which: n for which, n in self._promised.items() if self._slot(which) is not None})
-        yield from self._put_promises(1, self._promised)
+        self._put_promises(1, self._promised)
         if wrong is not None:
             raise wrong
         source = jobs.check_offer(self.key, request.offer, request.executors)
         reply = protocol.Decision(sequence=request.sequence, idle=True)
         if request.offer.executors:
             self._ask = self._idle = False
-            news |= yield from self._decide(request, source, reply)
+            news |= self._decide(request, source, reply)
         if news:
-            yield from cluster.allocate(request.time_ms)
+            cluster.allocate(request.time_ms)
         self._calls.done()
         reply.command.CopyFrom(self.command())
         return reply
@@ -193,11 +187,10 @@ class Driver:
         slot = self._cluster.mirror.slots.get(which[0])
         return slot if slot is not None and which[1] in slot.graph.index else None
 
-    def _put_promises(self, sign: int, promised: dict[tuple[tuple, int], int]) -> Steps[None]:
+    def _put_promises(self, sign: int, promised: dict[tuple[tuple, int], int]) -> None:
         """Add executors on their way to what the driver reports, or take them away again."""
         for which, executors in promised.items():
             self._put_promise(which, sign * executors)
-            yield
 
     def _put_promise(self, which: tuple[tuple, int], executors: int) -> None:
         slot = self._slot(which)
@@ -206,7 +199,7 @@ class Driver:
 
     # ---- decisions --------------------------------------------------------------------------------------------------
 
-    def _decide(self, request: protocol.DecideRequest, source: tuple | None, reply: protocol.Decision) -> Steps[bool]:
+    def _decide(self, request: protocol.DecideRequest, source: tuple | None, reply: protocol.Decision) -> bool:
         """Decide about this driver's offered executors, for its stages or those of others.
 
         Returns:
@@ -216,7 +209,7 @@ class Driver:
         if source is None and (choice := self._kept_promise(offered)) is not None:
             self._assign(reply, choice)
             return False
-        choice, reply.decide_us = yield from timed_choice(mirror, request.time_ms, source, offered)
+        choice, reply.decide_us = timed_choice(mirror, request.time_ms, source, offered)
         if choice is None:
             if self.num_jobs == 0:
                 self._shrink(offered)
@@ -262,9 +255,9 @@ class Driver:
                 return Choice(which[0], (stage, limit, *DEFAULTS[2:]), useful)
         return None
 
-    def leave(self) -> Steps[None]:
+    def leave(self) -> None:
         """Leave the cluster."""
-        yield from self._cluster.leave(self)
+        self._cluster.leave(self)
         if not self._cluster.drivers:
             self._cluster.mirror.account.close()
             self._on_empty()

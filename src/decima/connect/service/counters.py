@@ -11,7 +11,6 @@ from decima.connect.service.graphs import JobGraph
 from decima.connect.service.job_memory import Slot
 from decima.connect.service.limits import Limits
 from decima.connect.service.mirror import Mirror
-from decima.connect.service.steps import PAUSE, Steps
 from decima.connect.service.wire import JOB_FIELDS, checked_number
 from decima.core.checks import LARGEST_MS
 from decima.systems.spark.fields import NONE, OVER, WITHHELD
@@ -24,14 +23,14 @@ _stage_numbers = attrgetter(
 _job_numbers = attrgetter(*JOB_FIELDS)
 
 
-def put_states(mirror: Mirror, prefix: Hashable, messages: Sequence[protocol.JobState], limits: Limits) -> Steps[None]:
+def put_states(mirror: Mirror, prefix: Hashable, messages: Sequence[protocol.JobState], limits: Limits) -> None:
     """Write the reported states of jobs, whose keys begin with a prefix, into the mirror.
 
     Raises:
         RefusalError: A number is out of range, or a job or stage is unknown. A job is then half written.
     """
     slots, views, most, knows_running = mirror.slots, mirror.views, limits.executors, mirror.knows_running
-    saturated_stages, since_pause = views.stage_saturated, 0
+    saturated_stages = views.stage_saturated
     for message in messages:
         slot = slots.get((prefix, message.job))
         if slot is None:
@@ -54,6 +53,7 @@ def put_states(mirror: Mirror, prefix: Hashable, messages: Sequence[protocol.Job
                 )
             if executors > most or moving > most or committed > most:
                 raise invalid(f"{_where(graph, name)}: more than {most} executors, moving or committed")
+            views.job_unexhausted[slot.job] += (launched < tasks) - (views.stage_next[at] < tasks)
             views.stage_next[at] = launched
             views.stage_executors[at] = executors
             views.stage_moving[at] = moving
@@ -70,10 +70,6 @@ def put_states(mirror: Mirror, prefix: Hashable, messages: Sequence[protocol.Job
                 _put_running(graph, index, stage, most)
             if (measured or measured_ms) and _measure(graph, index, stage):
                 changed |= _DURATIONS
-            since_pause += 1
-            if since_pause >= PAUSE:
-                since_pause = 0
-                yield
         if changed & _FINISHED:
             mirror.put_finished(slot)
         _put_job_numbers(mirror, slot, message, most)
@@ -86,10 +82,6 @@ def put_states(mirror: Mirror, prefix: Hashable, messages: Sequence[protocol.Job
             _put_delayed(mirror, slot, message.delayed)
         if changed & _DURATIONS:
             mirror.put_durations(slot)
-        since_pause += 1 + len(runnable) + len(schedulable)
-        if since_pause >= PAUSE:
-            since_pause = 0
-            yield
 
 
 def _put_job_numbers(mirror: Mirror, slot: Slot, message: protocol.JobState, most: int) -> None:

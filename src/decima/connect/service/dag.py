@@ -102,6 +102,17 @@ class Dag:
         """Largest weight of a path from each stage down, itself included, float64 [stages]."""
         return _longest_path_down(self.order, *self.children, weights)
 
+    def children_of(self, stage: int) -> list[int]:
+        """Local indices of the children of a stage."""
+        offset, children = self.children
+        return children[offset[stage] : offset[stage + 1]].tolist()
+
+    def count_parents(self, marked: np.ndarray) -> np.ndarray:
+        """Number of parents per stage that are marked, int64 [stages], of bool [stages]."""
+        offset, parents = self.parents
+        before = np.concatenate(([0], np.cumsum(marked[parents])))
+        return before[offset[1:]] - before[offset[:-1]]
+
     def finished(self, finished: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Finished tasks that count, where a stage counts as finished only after its parents.
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from decima.connect.service.dag import Dag
-from decima.connect.service.steps import Steps
 from decima.workload.profile import JobProfile
 
 #: Nominal duration before any task of the session has finished.
@@ -99,7 +98,7 @@ class ProfileBook:
         """Profile of a name, None if there is none."""
         return self._profiles.get(name)
 
-    def durations_ms(self, name: str, graph: Dag) -> Steps[list[float | None]]:
+    def durations_ms(self, name: str, graph: Dag) -> list[float | None]:
         """Nominal durations of a job's stages in ms by a profile, None for unknown stages.
 
         The job may be a part of the profiled one, parents first, as Spark reports its stages. A stage of it is the
@@ -115,7 +114,6 @@ class ProfileBook:
             self._graphs[name] = Dag.of_profile(profile)
         matches: list[int | None] = [None] * len(graph)
         for with_tasks in (True, False):
-            yield
             _match(matches, graph.ancestry(with_tasks), self._graphs[name].ancestry(with_tasks))
         return [None if index is None else profile.stages[index].mean_duration_ms for index in matches]
 

@@ -12,7 +12,6 @@ from decima.connect.service.dag import Dag
 from decima.connect.service.durations import Durations, Measured, ProfileBook
 from decima.connect.service.errors import exhausted, invalid
 from decima.connect.service.limits import Limits
-from decima.connect.service.steps import PAUSE, Steps
 from decima.connect.service.wire import checked_number
 from decima.core.checks import LARGEST_MS
 
@@ -84,7 +83,7 @@ class JobGraph:
         return durations, path_work, path, max(math.fsum(works.tolist()), self.known_work_ms)
 
 
-def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session: Measured) -> Steps[JobGraph]:
+def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session: Measured) -> JobGraph:
     """Check a description of a job and return its graph.
 
     Raises:
@@ -115,16 +114,14 @@ def read_graph(message: protocol.Job, book: ProfileBook, limits: Limits, session
         parents.extend(stage.parents)
         if len(parents) > limits.job_edges:
             raise exhausted(f"{where} has more edges than the {limits.job_edges} that the service takes (job_edges)")
-        if position % PAUSE == PAUSE - 1:
-            yield
     stage_ids = list(index)
     if len(stage_ids) < len(stages):
         raise invalid(f"{where}: a stage id is given twice")
-    dag = yield from _dag(where, stage_ids, index, tasks, num_parents, parents)
+    dag = _dag(where, stage_ids, index, tasks, num_parents, parents)
     known = stated
     profile = book.find(message.profile)
     if profile is not None:
-        profiled = yield from book.durations_ms(message.profile, dag)
+        profiled = book.durations_ms(message.profile, dag)
         known = [profiled_ms if ms is None else ms for ms, profiled_ms in zip(stated, profiled, strict=True)]
     return JobGraph(message, stage_ids, dag, Durations(known, session), 0.0 if profile is None else profile.work_ms)
 
@@ -136,15 +133,13 @@ def _dag(
     tasks: list[int],
     num_parents: list[int],
     parents: list[int],
-) -> Steps[Dag]:
+) -> Dag:
     """Check the edges between stages whose parents are identified by id."""
-    yield
     try:
         local = [index[parent] for parent in parents]
     except KeyError as error:
         stage = stage_ids[_owner(num_parents, parents.index(error.args[0]))]
         raise invalid(f"{where}, stage {stage}: there is no parent {error.args[0]}") from None
-    yield
     dag = Dag.of_lists(tasks, num_parents, local)
     if (wrong := dag.wrong_parent()) >= 0:
         offset, _ = dag.parents
@@ -155,7 +150,6 @@ def _dag(
         names = [str(stage_ids[stage]) for stage in cycle[:_SHOWN]]
         end = names[0] if len(cycle) <= _SHOWN else f"... ({len(cycle)} stages)"
         raise invalid(f"{where}: stages form a cycle: {' -> '.join([*names, end])}; expected a DAG")
-    yield
     return dag
 
 

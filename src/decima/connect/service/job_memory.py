@@ -13,7 +13,6 @@ import numpy as np
 
 from decima.connect.service.graphs import JobGraph
 from decima.connect.service.limits import Account
-from decima.connect.service.steps import Steps, finish
 from decima.connect.service.wire import JOB_FIELDS, STAGE_FIELDS
 from decima.core.record import BOUND
 from decima.core.relocation import Numbering, Relocation, restart_rows
@@ -27,7 +26,7 @@ from decima.systems.spark.state import ClusterState
 _VIEWED = (
     *STAGE_FIELDS.values(), *JOB_FIELDS.values(), "runnable_next", "runnable_prev", "runnable_head", "runnable_tail",
     "stage_job", "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated", "job_frontier",
-    "job_unsaturated",
+    "stage_unsaturated_parents", "job_unsaturated", "job_unexhausted",
 )  # fmt: skip
 # What a job takes along to another position: all that is kept by stage or by job; the rest is of the whole cluster.
 _MOVED = ("stage", "job")
@@ -191,7 +190,7 @@ class JobMemory(ABC):
         self._active: np.ndarray | None = None  # job indices in order of arrival, None: to be found again
         self._next_job = self._next_stage = self._next_edge = 0
         need = Capacity(0, 0, 0, 16, 8, settings.executors)
-        finish(self._build(need.grown(need)))
+        self._build(need.grown(need))
 
     @abstractmethod
     def _start(self, state: ClusterState) -> None:
@@ -203,7 +202,7 @@ class JobMemory(ABC):
 
     # ---- memory -----------------------------------------------------------------------------------------------------
 
-    def _build(self, capacity: Capacity) -> Steps[None]:
+    def _build(self, capacity: Capacity) -> None:
         """Make new memory and move the jobs there.
 
         Raises:
@@ -225,10 +224,10 @@ class JobMemory(ABC):
         self.views = SimpleNamespace(**{name: memoryview(getattr(state, name)) for name in _VIEWED})
         if old is not None:
             state.put(num_executors=old.num_executors)
-            yield from self._move(old)
+            self._move(old)
         self._put_history()
 
-    def _move(self, old: ClusterState) -> Steps[None]:
+    def _move(self, old: ClusterState) -> None:
         """Write all jobs without gaps into the present state, from another one or from itself."""
         state, same = self.state, old is self.state
         slots = sorted(self.slots.items(), key=lambda item: item[1].first)
@@ -246,7 +245,6 @@ class JobMemory(ABC):
             edges = np.repeat(offset[stages] - ends + counts, counts) + np.arange(counts.sum())
             getattr(state, side)[: len(edges)] = getattr(old, side)[edges]
             getattr(state, f"{side}_offset")[1 : len(stages) + 1] = ends
-            yield
         hints, old_hints = rule_record(state), rule_record(old)
         for source, target, names, index, extent in (
             (old, state, _OF_STAGE, stages, "stage"),
@@ -258,7 +256,6 @@ class JobMemory(ABC):
                 getattr(target, name)[: len(index)] = values
                 if same:
                     getattr(target, name)[rows[extent]] = 0
-            yield
         state.job_first_stage[: len(first)] = first
         state.stage_job[: len(stages)] = np.repeat(np.arange(len(slots), dtype=np.int32), sizes)
         numberings = []
@@ -298,13 +295,16 @@ class JobMemory(ABC):
         """Capacity that the present jobs take when there are no gaps between them."""
         return Capacity(len(self.slots), self.num_stages, self.num_edges, 0, 0, self._capacity.executors)
 
-    def reserve(self, graphs: Collection[JobGraph]) -> Steps[None]:
+    def reserve(self, graphs: Collection[JobGraph]) -> None:
         """Make room for further jobs, which may move those that are there."""
         more = size_of(graphs)
         if self._capacity.covers(Capacity(self._next_job, self._next_stage, self._next_edge, 0, 0, 0).plus(more)):
             return
         need = self.size.plus(more)
-        yield from self._move(self.state) if self._capacity.suits(need) else self._build(self._capacity.grown(need))
+        if self._capacity.suits(need):
+            self._move(self.state)
+        else:
+            self._build(self._capacity.grown(need))
 
     def _append(self, key: Hashable, graph: JobGraph) -> Slot:
         """Write a job's graph behind all others and return its slot."""
@@ -417,9 +417,12 @@ class JobMemory(ABC):
         self.put_finished(slot)
         state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
         coming = state.stage_commit[stages_of_job] + state.stage_moving[stages_of_job]
-        saturated = state.stage_tasks[stages_of_job] - state.stage_next[stages_of_job] <= coming
+        waiting = state.stage_tasks[stages_of_job] - state.stage_next[stages_of_job]
+        saturated = waiting <= coming
+        state.job_unexhausted[slot.job] = np.count_nonzero(waiting)
         state.stage_saturated[stages_of_job] = saturated
         state.job_unsaturated[slot.job] = slot.size - np.count_nonzero(saturated)
+        state.stage_unsaturated_parents[stages_of_job] = slot.graph.dag.count_parents(~saturated)
 
     def put_room(self, slot: Slot, index: int) -> bool:
         """Update whether a stage is saturated; returns whether that changed."""
@@ -428,7 +431,10 @@ class JobMemory(ABC):
         if saturated == views.stage_saturated[stage]:
             return False
         views.stage_saturated[stage] = saturated
-        views.job_unsaturated[slot.job] += -1 if saturated else 1
+        change = -1 if saturated else 1
+        views.job_unsaturated[slot.job] += change
+        for child in slot.graph.dag.children_of(index):
+            views.stage_unsaturated_parents[slot.first + child] += change
         return True
 
     def put_finished(self, slot: Slot) -> None:
@@ -437,6 +443,7 @@ class JobMemory(ABC):
         finished, unfinished_parents = slot.graph.dag.finished(slot.graph.finished)
         state.stage_finished_tasks[stages_of_job] = finished
         state.stage_unfinished_parents[stages_of_job] = unfinished_parents
+        state.job_unfinished[slot.job] = np.count_nonzero(finished < state.stage_tasks[stages_of_job])
 
     def put_frontier(self, slot: Slot) -> None:
         """Update the frontier: the stages that the client calls schedulable and that have room."""

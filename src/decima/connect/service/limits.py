@@ -31,7 +31,7 @@ class Limits:
     total_bytes: float = 2 * 1024**3  # memory of their clusters and jobs, counted generously
     pending_bytes: int = 64 * 1024**2  # messages that are being worked on or wait for it
     lease_s: float = 600.0  # a session without a call for this long is forgotten
-    first_lease_s: float = 15.0  # the same where no stage or node was named in it yet, while the service is half full
+    first_lease_s: float = 15.0  # the same where no stage was named in it yet, while the service is half full
     # A driver of a shared cluster without a call for this long, and without a Watch, is dead.
     driver_lease_s: float = 5.0
 

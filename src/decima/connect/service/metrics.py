@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import functools
 import platform
-from collections.abc import Iterator, Sequence
-from operator import add
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import Metric
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.registry import Collector
 
 from decima import __version__
 from decima.connect.service.sessions import Sessions
@@ -56,39 +51,3 @@ class ServiceMetrics:
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
-
-
-# Of several processes the largest number counts, not the sum.
-_LARGEST = {"decima_build_info", "process_start_time_seconds"}
-
-
-class _Sum(Collector):
-    """Metrics of several processes together."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-
-    def collect(self) -> Iterator[Metric]:
-        families: dict[str, Metric] = {}
-        values: dict[tuple, float] = {}
-        for text in self._texts:
-            for family in text_string_to_metric_families(text):
-                families.setdefault(family.name, family)
-                for sample in family.samples:
-                    key = family.name, sample.name, tuple(sample.labels.items())
-                    larger = max if family.name in _LARGEST else add
-                    values[key] = larger(values[key], sample.value) if key in values else sample.value
-        for name, family in families.items():
-            if not name.endswith("_created"):
-                metric = Metric(name, family.documentation, family.type)
-                for (owner, sample, labels), value in values.items():
-                    if owner == name:
-                        metric.add_sample(sample, dict(labels), value)
-                yield metric
-
-
-def add_up(texts: Sequence[str]) -> bytes:
-    """Metrics of several processes as those of one: numbers are added up."""
-    registry = CollectorRegistry()
-    registry.register(_Sum(texts))
-    return generate_latest(registry)

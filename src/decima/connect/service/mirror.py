@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,72 +12,24 @@ import numpy as np
 from decima.connect.service.errors import invalid
 from decima.connect.service.job_memory import JobMemory, Slot
 from decima.connect.service.limits import Account
-from decima.connect.service.steps import Steps
+from decima.connect.service.reports import MirrorObservation, reports_of, require_reported
 from decima.core.checks import LARGEST_MS
-from decima.core.errors import ConfigError, DecimaError
+from decima.core.errors import DecimaError
 from decima.core.system import form_for
 from decima.systems.spark.decision import CLASS, DEFAULTS, DELAY, STAGE, parts_of
 from decima.systems.spark.fields import MOVE, NONE, TASK
-from decima.systems.spark.policy.architecture import NO_RESIDUAL
 from decima.systems.spark.policy.features import ARRIVALS_SEEN
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.rules.choices import kept_executors
 from decima.systems.spark.rules.delays import delay_refusal
-from decima.systems.spark.schedulers.idle_rule import WEIGHTS
 from decima.systems.spark.schedulers.interface import (
     CompiledScheduler,
-    Observation,
     Scheduler,
     decision_parts,
     run_decision,
 )
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
-
-# Features of a learned policy that say something of running tasks or of arrivals.
-_OF_RUNNING = frozenset({"running_age", "remaining", "since_smaller"})
-# Features that read mean durations of tasks by executors and wave.
-_OF_DURATIONS = frozenset({"entry_cost", "entry_room", "level_work", "slope"})
-
-
-def _require_known(scheduler: Scheduler, running: bool) -> None:
-    """Check that the client reports what a scheduler reads."""
-    values = getattr(scheduler, "values", {})
-    if getattr(scheduler, "pools", ()):
-        raise ConfigError(f"scheduler {scheduler.name} has pools of jobs by name, and no client reports names")
-    if scheduler.name == "idle_rule" and any(values.get(name) for name in WEIGHTS):
-        raise ConfigError("scheduler idle_rule with weights looks at all tasks so far, which no client reports")
-    architecture = getattr(scheduler, "architecture", None)
-    features = {feature.name for feature in architecture.stage_features} if architecture is not None else set()
-    residual = getattr(architecture, "residual", NO_RESIDUAL)
-    rule = scheduler if residual == NO_RESIDUAL else architecture.make_rule()
-    entry = getattr(rule, "values", {}) if rule.name == "entry_srw" else {"pay": 0.0}
-    stated = entry.get("level") == 0 and entry.get("entry_s", 0.0) > 0.0
-    measures = entry.get("pay", 1.0) > 0.0 and not stated
-    if measures or not _OF_DURATIONS.isdisjoint(features):
-        nominal = "; expected level=0 and entry_s" if measures else ""
-        raise ConfigError(f"scheduler {scheduler.name} reads mean durations of tasks, which no client reports{nominal}")
-    if running or architecture is None:
-        return
-    waits = architecture.delays > 0 and architecture.idle == "hold"
-    if waits or not _OF_RUNNING.isdisjoint(features):
-        does = "waits for the next event" if waits else "looks at running tasks and past arrivals"
-        raise ConfigError(f"scheduler {scheduler.name} {does}, and this client reports none (OpenRequest.running)")
-
-
-def knows_the_gap(scheduler: Scheduler) -> bool:
-    """Whether a scheduler is a policy with the mean interarrival time as input."""
-    architecture = getattr(scheduler, "architecture", None)
-    return architecture is not None and architecture.interarrival_hint
-
-
-def _require_gap(scheduler: Scheduler, hint_ms: float) -> None:
-    """Refuse a policy that needs the mean gap from a client that names none."""
-    if knows_the_gap(scheduler) and not hint_ms > 0.0:
-        raise ConfigError(
-            f"scheduler {scheduler.name} is told the mean gap between arrivals, and this client names none; "
-            "expected interarrival_ms above 0 (OpenRequest)"
-        )
 
 
 @dataclass(frozen=True)
@@ -105,6 +57,7 @@ class Mirror(JobMemory):
         account: What it takes of the service's budget; closed with the mirror.
         delays: Whether the client delays stages.
         running: Whether the client reports what runs.
+        unlike: Settings of the client's cluster that are not those given.
 
     Attributes:
         knows_running: Whether the client reports what runs.
@@ -124,10 +77,11 @@ class Mirror(JobMemory):
         *,
         delays: bool = False,
         running: bool = False,
+        unlike: Iterable[str] = (),
     ) -> None:
-        _require_known(scheduler, running)
-        _require_gap(scheduler, hint_ms)
         self._scheduler = scheduler = form_for(scheduler, hint_ms > 0.0)
+        self._reports = reports_of(running, hint_ms) - set(unlike)
+        require_reported(scheduler, self._reports)
         self._rng = rng
         self._hint_ms = hint_ms
         self._delays = delays
@@ -141,7 +95,7 @@ class Mirror(JobMemory):
         if isinstance(self._scheduler, CompiledScheduler):
             gap = (self._hint_ms,) if isinstance(self._scheduler, LearnedScheduler) else ()
             self._scheduler.bind(state, *gap)
-        self._observation = Observation(state)
+        self._observation = MirrorObservation(state, self._scheduler.name, self._reports)
 
     def add_moving(self, slot: Slot, index: int, executors: int, *, count_for_job: bool = True) -> None:
         """Count more executors (or fewer, below 0) as on their way to a stage.
@@ -191,7 +145,7 @@ class Mirror(JobMemory):
 
     # ---- decisions --------------------------------------------------------------------------------------------------
 
-    def set_executors(self, executors: int) -> Steps[None]:
+    def set_executors(self, executors: int) -> None:
         """Set the number of executors of the cluster.
 
         Raises:
@@ -199,8 +153,9 @@ class Mirror(JobMemory):
             RefusalError: The budget is exhausted.
         """
         if executors > self._capacity.executors:
-            yield from self._build(replace(self._capacity, executors=executors))
+            self._build(replace(self._capacity, executors=executors))
         self.state.put(num_executors=executors)
+        self.state.class_executors[:] = executors
 
     def allocation(self, slot: Slot, source: Slot | None, offered: int) -> int:
         """Number of executors that a job holds or will get, apart from those it offers."""

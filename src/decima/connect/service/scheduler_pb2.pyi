@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "unequal", "running")
+    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "running", "unlike")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
@@ -20,8 +20,8 @@ class OpenRequest(_message.Message):
     INTERARRIVAL_MS_FIELD_NUMBER: _ClassVar[int]
     SHARED_CLUSTER_FIELD_NUMBER: _ClassVar[int]
     DELAYS_FIELD_NUMBER: _ClassVar[int]
-    UNEQUAL_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
+    UNLIKE_FIELD_NUMBER: _ClassVar[int]
     version: int
     client: str
     executors: int
@@ -33,21 +33,9 @@ class OpenRequest(_message.Message):
     interarrival_ms: float
     shared_cluster: str
     delays: bool
-    unequal: UnequalExecutors
     running: bool
-    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ..., running: _Optional[bool] = ...) -> None: ...
-
-class UnequalExecutors(_message.Message):
-    __slots__ = ("speeds", "rate", "rates", "latency_s")
-    SPEEDS_FIELD_NUMBER: _ClassVar[int]
-    RATE_FIELD_NUMBER: _ClassVar[int]
-    RATES_FIELD_NUMBER: _ClassVar[int]
-    LATENCY_S_FIELD_NUMBER: _ClassVar[int]
-    speeds: _containers.RepeatedScalarFieldContainer[float]
-    rate: float
-    rates: _containers.RepeatedScalarFieldContainer[float]
-    latency_s: float
-    def __init__(self, speeds: _Optional[_Iterable[float]] = ..., rate: _Optional[float] = ..., rates: _Optional[_Iterable[float]] = ..., latency_s: _Optional[float] = ...) -> None: ...
+    unlike: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., running: _Optional[bool] = ..., unlike: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Pcg64(_message.Message):
     __slots__ = ("state_high", "state_low", "increment_high", "increment_low")
@@ -228,92 +216,6 @@ class Command(_message.Message):
     target: int
     ask: bool
     def __init__(self, number: _Optional[int] = ..., target: _Optional[int] = ..., ask: _Optional[bool] = ...) -> None: ...
-
-class AssignRequest(_message.Message):
-    __slots__ = ("session", "sequence", "full", "now_s", "jobs", "copies", "executors", "most")
-    SESSION_FIELD_NUMBER: _ClassVar[int]
-    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    FULL_FIELD_NUMBER: _ClassVar[int]
-    NOW_S_FIELD_NUMBER: _ClassVar[int]
-    JOBS_FIELD_NUMBER: _ClassVar[int]
-    COPIES_FIELD_NUMBER: _ClassVar[int]
-    EXECUTORS_FIELD_NUMBER: _ClassVar[int]
-    MOST_FIELD_NUMBER: _ClassVar[int]
-    session: str
-    sequence: int
-    full: bool
-    now_s: float
-    jobs: _containers.RepeatedCompositeFieldContainer[NodeJob]
-    copies: _containers.RepeatedCompositeFieldContainer[Copy]
-    executors: _containers.RepeatedCompositeFieldContainer[ExecutorTime]
-    most: int
-    def __init__(self, session: _Optional[str] = ..., sequence: _Optional[int] = ..., full: _Optional[bool] = ..., now_s: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[NodeJob, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[Copy, _Mapping]]] = ..., executors: _Optional[_Iterable[_Union[ExecutorTime, _Mapping]]] = ..., most: _Optional[int] = ...) -> None: ...
-
-class NodeJob(_message.Message):
-    __slots__ = ("job", "name", "arrival_s", "nodes")
-    JOB_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    ARRIVAL_S_FIELD_NUMBER: _ClassVar[int]
-    NODES_FIELD_NUMBER: _ClassVar[int]
-    job: str
-    name: str
-    arrival_s: float
-    nodes: _containers.RepeatedCompositeFieldContainer[Node]
-    def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., arrival_s: _Optional[float] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ...) -> None: ...
-
-class Node(_message.Message):
-    __slots__ = ("node", "work", "times_s", "inputs")
-    NODE_FIELD_NUMBER: _ClassVar[int]
-    WORK_FIELD_NUMBER: _ClassVar[int]
-    TIMES_S_FIELD_NUMBER: _ClassVar[int]
-    INPUTS_FIELD_NUMBER: _ClassVar[int]
-    node: int
-    work: float
-    times_s: _containers.RepeatedScalarFieldContainer[float]
-    inputs: _containers.RepeatedCompositeFieldContainer[Input]
-    def __init__(self, node: _Optional[int] = ..., work: _Optional[float] = ..., times_s: _Optional[_Iterable[float]] = ..., inputs: _Optional[_Iterable[_Union[Input, _Mapping]]] = ...) -> None: ...
-
-class Input(_message.Message):
-    __slots__ = ("parent", "data")
-    PARENT_FIELD_NUMBER: _ClassVar[int]
-    DATA_FIELD_NUMBER: _ClassVar[int]
-    parent: int
-    data: float
-    def __init__(self, parent: _Optional[int] = ..., data: _Optional[float] = ...) -> None: ...
-
-class Copy(_message.Message):
-    __slots__ = ("job", "node", "executor", "start_s", "finish_s", "executed")
-    JOB_FIELD_NUMBER: _ClassVar[int]
-    NODE_FIELD_NUMBER: _ClassVar[int]
-    EXECUTOR_FIELD_NUMBER: _ClassVar[int]
-    START_S_FIELD_NUMBER: _ClassVar[int]
-    FINISH_S_FIELD_NUMBER: _ClassVar[int]
-    EXECUTED_FIELD_NUMBER: _ClassVar[int]
-    job: str
-    node: int
-    executor: int
-    start_s: float
-    finish_s: float
-    executed: bool
-    def __init__(self, job: _Optional[str] = ..., node: _Optional[int] = ..., executor: _Optional[int] = ..., start_s: _Optional[float] = ..., finish_s: _Optional[float] = ..., executed: _Optional[bool] = ...) -> None: ...
-
-class ExecutorTime(_message.Message):
-    __slots__ = ("executor", "available_s")
-    EXECUTOR_FIELD_NUMBER: _ClassVar[int]
-    AVAILABLE_S_FIELD_NUMBER: _ClassVar[int]
-    executor: int
-    available_s: float
-    def __init__(self, executor: _Optional[int] = ..., available_s: _Optional[float] = ...) -> None: ...
-
-class Assignments(_message.Message):
-    __slots__ = ("sequence", "assignments", "decide_us")
-    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
-    DECIDE_US_FIELD_NUMBER: _ClassVar[int]
-    sequence: int
-    assignments: _containers.RepeatedCompositeFieldContainer[Copy]
-    decide_us: float
-    def __init__(self, sequence: _Optional[int] = ..., assignments: _Optional[_Iterable[_Union[Copy, _Mapping]]] = ..., decide_us: _Optional[float] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("session",)

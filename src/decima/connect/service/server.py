@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,25 +23,25 @@ from grpc_reflection.v1alpha import reflection
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.coordinator import Driver
-from decima.connect.service.errors import RefusalError, invalid, unknown_session
+from decima.connect.service.errors import RefusalError, invalid
 from decima.connect.service.logs import event
 from decima.connect.service.metrics import ServiceMetrics
-from decima.connect.service.node_session import NodeSession
 from decima.connect.service.security import Security
-from decima.connect.service.sessions import Entry, Sessions
-from decima.connect.service.steps import Pace, Steps, finish
+from decima.connect.service.sessions import Sessions
 from decima.connect.service.web import Views, serve_views
-from decima.connect.service.wire import NAME, PART_BYTES, AnyMessage, parse
+from decima.connect.service.wire import NAME, REPORT_STAGES, parse, stages_in
 from decima.core.errors import DecimaError, ServiceError
 
 if TYPE_CHECKING:
-    from decima.connect.service.processes import Plan
+    from decima.connect.service.plan import Plan
 
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
 _SHOWN = 50  # sessions, and decisions, on the live page
 _SHUTTING_DOWN = grpc.StatusCode.UNAVAILABLE, "the service is shutting down"
+_NO_TOKEN = "the token is missing or wrong"
 _log = logging.getLogger(__name__)
+Metadata = Sequence[tuple[str, str | bytes]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,6 @@ class Address:
     grace_s: float = 3.0  # how long calls may go on after a stop
     handshake_s: float = 10.0  # how long a client may take to begin a connection
     live: bool = False  # whether the metrics port has a page with sessions and decisions
-    processes: int = 1  # processes that share the port
 
 
 class Service:
@@ -80,7 +79,6 @@ class Service:
         self._last: deque[dict] = deque(maxlen=_SHOWN)  # decisions, for the live page
         self._pending_bytes = 0
         self._silent: set[grpc.aio.ServicerContext] = set()  # streams whose clients have not asked again yet
-        self._pace = Pace()
 
     async def start(self) -> None:
         """Begin to answer calls.
@@ -91,21 +89,21 @@ class Service:
         address = self.address
         address.security.check(address.host)
         self._certificates = address.security.certificates()
-        if address.processes == 1:
-            require_free(address.host, address.port)
+        require_free(address.host, address.port)
         most = self.sessions.limits.message_bytes
         self._server = grpc.aio.server(
             options=[
-                ("grpc.so_reuseport", int(address.processes > 1)),
+                ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", most),
                 ("grpc.max_metadata_size", 16 * 1024),
-                ("grpc.max_concurrent_streams", 100),
+                ("grpc.max_concurrent_streams", 32),
                 # Dead and silent peers are found out.
                 ("grpc.keepalive_time_ms", 20_000),
                 ("grpc.keepalive_timeout_ms", 10_000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
                 ("grpc.server_handshake_timeout_ms", int(1000 * address.handshake_s)),
-            ]
+            ],
+            interceptors=[_Doorkeeper(self._stranger)],
         )
         self._server.add_generic_rpc_handlers((self._handlers(),))
         self._health = health.aio.HealthServicer()
@@ -144,7 +142,6 @@ class Service:
             with contextlib.suppress(grpc.aio.AbortError, grpc.aio.InternalError):  # its client is gone
                 await context.abort(*_SHUTTING_DOWN)
         await self._server.stop(self.address.grace_s)
-        self._pace.close()
         if self._http is not None:
             self._http.shutdown()
             self._http.server_close()
@@ -158,7 +155,7 @@ class Service:
                 event(
                     _log, logging.WARNING, "session lost", **self._named(key), reason=why, jobs=entry.session.num_jobs
                 )
-                await self._end(key)
+                self._end(key)
                 self.metrics.expired.inc()
 
     async def renew(self) -> None:
@@ -202,7 +199,7 @@ class Service:
 
     def _handlers(self) -> grpc.GenericRpcHandler:
         """Make handlers of bytes; unparsable input is the caller's error, not a server failure."""
-        calls = {"Open": self._open, "Decide": self._decide, "Assign": self._assign, "Close": self._close}
+        calls = {"Open": self._open, "Decide": self._decide, "Close": self._close}
         handlers = {
             name: grpc.unary_unary_rpc_method_handler(partial(self._answer, name, answer))
             for name, answer in calls.items()
@@ -212,7 +209,7 @@ class Service:
         return grpc.method_handlers_generic_handler(NAME, handlers)
 
     async def _answer(
-        self, name: str, answer: Callable[[bytes], Awaitable[Message]], data: bytes, context: grpc.aio.ServicerContext
+        self, name: str, answer: Callable[[bytes], Message], data: bytes, context: grpc.aio.ServicerContext
     ) -> bytes:
         """Answer a message; what ``answer`` raises ends the call with a status code."""
         begin = time.perf_counter()
@@ -221,7 +218,7 @@ class Service:
             self._admit(context)
             pending = self._pending_bytes
             self.sessions.limits.check("pending_bytes", pending, f"calls under way have {pending} bytes")
-            reply = (await answer(data)).SerializeToString()
+            reply = answer(data).SerializeToString()
         except RefusalError as error:
             self._refused(name, error, context)
             await context.abort(error.code, str(error))
@@ -253,7 +250,7 @@ class Service:
         """Yield commands for a driver until its stream ends, which ends its session."""
         try:
             self._admit(context)
-            key = (await self._parsed(protocol.WatchRequest, data)).session
+            key = parse(protocol.WatchRequest, data).session
             driver = self.sessions.find(key).session
             if not isinstance(driver, Driver):
                 raise invalid("there are commands for drivers of a shared cluster only")
@@ -270,7 +267,7 @@ class Service:
             driver.watched = False
             if not self._stopping:
                 event(_log, logging.WARNING, "session lost", **self._named(key), reason="its Watch stream ended")
-                await self._end(key)
+                self._end(key)
             self.metrics.calls.labels("Watch", "OK").inc()
 
     def _refused(self, name: str, error: RefusalError, context: grpc.aio.ServicerContext) -> None:
@@ -279,27 +276,42 @@ class Service:
         if _log.isEnabledFor(level):
             event(_log, level, "refused", method=name, code=error.code.name, reason=error, peer=context.peer())
 
+    def _stranger(self, method: str, metadata: Metadata) -> grpc.RpcMethodHandler | None:
+        """Handler that refuses a call to the scheduler without the token, before its message is read."""
+        room, _, name = method.strip("/").partition("/")
+        if room != NAME or self.address.security.admits(metadata):
+            return None
+
+        async def refuse(_messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+            error = RefusalError(grpc.StatusCode.UNAUTHENTICATED, _NO_TOKEN)
+            self._refused(name, error, context)
+            await context.abort(error.code, str(error))
+
+        return grpc.stream_stream_rpc_method_handler(refuse)  # the one kind that reads nothing by itself
+
     def _admit(self, context: grpc.aio.ServicerContext) -> None:
         if not self.address.security.admits(context.invocation_metadata()):
-            raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+            raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, _NO_TOKEN)
 
-    async def _parsed(self, message_class: type[AnyMessage], data: bytes, most_fields: int | None = None) -> AnyMessage:
-        if len(data) <= PART_BYTES:
-            return finish(parse(message_class, data, len(data)))
-        # Jobs, states, jobs that are gone, and single fields.
-        most = 3 * self.sessions.limits.jobs + 20 if most_fields is None else most_fields
-        return await self._pace.run(parse(message_class, data, most))
-
-    async def _open(self, data: bytes) -> protocol.OpenReply:
-        request = await self._parsed(protocol.OpenRequest, data)
-        if request.shared_cluster and self.address.processes > 1:
-            raise invalid("drivers of a shared cluster need one process (decima serve --processes 1)")
-        reply = await self._pace.run(self.sessions.opening(request))
+    def _open(self, data: bytes) -> protocol.OpenReply:
+        request = parse(protocol.OpenRequest, data)
+        reply = self.sessions.open(request)
         event(_log, logging.INFO, "session opened", **self._named(reply.session), executors=request.executors)
         return reply
 
-    async def _decide(self, data: bytes) -> protocol.Decision:
-        entry, request, reply = await self._asked(protocol.DecideRequest, data)
+    def _note(self, key: str, outcome: str, **numbers: object) -> None:
+        """Keep a decision for the live page."""
+        self._last.append({"at": time.time(), **self._named(key), "outcome": outcome, **numbers})
+
+    def _decide(self, data: bytes) -> protocol.Decision:
+        request = parse(protocol.DecideRequest, data)
+        entry = self.sessions.find(request.session)
+        if (stages := stages_in(request)) > REPORT_STAGES and len(request.jobs) + len(request.states) > 1:
+            # Of an older client; version 0.3 refuses it.
+            event(_log, logging.WARNING, "long report", **self._named(request.session), stages=stages)
+        reply = entry.session.decide(request)
+        if not reply.idle:
+            self.sessions.decided(entry)
         self.decisions += 1
         outcome = "stage" if not reply.idle else "idle" if request.offer.executors else "report"
         metrics = self.metrics
@@ -311,63 +323,31 @@ class Service:
                        limit=reply.limit, decide_us=reply.decide_us)  # fmt: skip
         return reply
 
-    async def _assign(self, data: bytes) -> protocol.Assignments:
-        limits = self.sessions.limits
-        # Jobs, jobs that are gone, copies, executors, and single fields.
-        most = 2 * (limits.jobs + limits.stages) + limits.executors + 20
-        entry, request, reply = await self._asked(protocol.AssignRequest, data, most)
-        self.decisions += len(reply.assignments)
-        outcome, number = ("node", len(reply.assignments)) if reply.assignments else ("idle", 1)
-        self.metrics.decisions.labels(entry.scheduler, outcome).inc(number)
-        self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
-        if self.address.live:
-            for each in reply.assignments:
-                self._note(request.session, outcome, job=each.job, place=each.node, decide_us=reply.decide_us)
-        return reply
-
-    def _note(self, key: str, outcome: str, **numbers: object) -> None:
-        """Keep a decision for the live page."""
-        self._last.append({"at": time.time(), **self._named(key), "outcome": outcome, **numbers})
-
-    async def _asked(
-        self, message_class: type[AnyMessage], data: bytes, most_fields: int | None = None
-    ) -> tuple[Entry, AnyMessage, protocol.Decision | protocol.Assignments]:
-        """Ask the session that a request names; returns the session's entry, the request and the reply."""
-        request = await self._parsed(message_class, data, most_fields)
-        entry = self.sessions.find(request.session)
-        entry.calls += 1
-        try:
-            return entry, request, await self._pace.run(self._reply(entry, request), entry.session.turn)
-        finally:
-            entry.calls -= 1
-            entry.used = time.monotonic()
-
-    def _reply(
-        self, entry: Entry, request: protocol.DecideRequest | protocol.AssignRequest
-    ) -> Steps[protocol.Decision | protocol.Assignments]:
-        # While it waited for its turn the session may have ended.
-        if self.sessions.find(request.session) is not entry:
-            raise unknown_session()
-        unequal = isinstance(entry.session, NodeSession)
-        if unequal and isinstance(request, protocol.DecideRequest):
-            raise invalid("the executors of this session differ in speed; expected Assign, not Decide")
-        if not unequal and isinstance(request, protocol.AssignRequest):
-            raise invalid("the executors of this session are alike; expected Decide, or Open with unequal")
-        reply = yield from entry.session.assign(request) if unequal else entry.session.decide(request)
-        if reply.assignments if unequal else not reply.idle:
-            self.sessions.decided(entry)
-        return reply
-
-    async def _close(self, data: bytes) -> protocol.CloseReply:
-        key = (await self._parsed(protocol.CloseRequest, data)).session
+    def _close(self, data: bytes) -> protocol.CloseReply:
+        key = parse(protocol.CloseRequest, data).session
         event(_log, logging.INFO, "session closed", **self._named(key))
-        await self._end(key)
+        self._end(key)
         return protocol.CloseReply()
 
-    async def _end(self, key: str) -> None:
+    def _end(self, key: str) -> None:
         session = self.sessions.remove(key)
         if session is not None:
-            await self._pace.run(session.leave(), session.turn)
+            session.leave()
+
+
+class _Doorkeeper(grpc.aio.ServerInterceptor):
+    """What sees the metadata of a call before its message."""
+
+    def __init__(self, stranger: Callable[[str, Metadata], grpc.RpcMethodHandler | None]) -> None:
+        self._stranger = stranger
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler:
+        details = handler_call_details
+        return self._stranger(details.method, details.invocation_metadata) or await continuation(details)
 
 
 def require_free(host: str, port: int) -> None:
@@ -399,8 +379,6 @@ def run_service(service: Service, on_ready: Callable[[], None]) -> None:
     Raises:
         ServiceError: The address cannot be used, or would be open to strangers.
     """
-    # Threads that decide leave the loop after this long, a fifth of what is usual.
-    sys.setswitchinterval(0.001)
 
     async def serve() -> None:
         stop = asyncio.Event()

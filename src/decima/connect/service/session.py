@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Hashable, Sequence
@@ -16,18 +15,15 @@ from decima.connect.service.durations import Measured, ProfileBook
 from decima.connect.service.errors import RefusalError, invalid, out_of_step
 from decima.connect.service.graphs import JobGraph, read_graph
 from decima.connect.service.job_memory import size_of
-from decima.connect.service.limits import Account, Limits
+from decima.connect.service.limits import Limits
 from decima.connect.service.mirror import Choice, Mirror
-from decima.connect.service.steps import Steps, elsewhere
+from decima.connect.service.reports import UNLIKE
 from decima.connect.service.wire import VERSION, checked_number
 from decima.core.checks import LARGEST_MS
 from decima.core.errors import ConfigError, DecimaError
 from decima.systems.spark.decision import OPTION_PARTS
 from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.settings import Settings
-
-#: Below so many stages a decision takes less time than handing it to another thread may cost.
-QUICK_STAGES = 4_000
 
 
 def check_client(request: protocol.OpenRequest, limits: Limits) -> None:
@@ -52,6 +48,9 @@ def cluster_settings(request: protocol.OpenRequest) -> Settings:
         RefusalError: A number is out of range.
     """
     checked_number("session", "interarrival_ms", request.interarrival_ms)
+    for name in request.unlike:
+        if name not in UNLIKE:
+            raise invalid(f"unlike holds {name!r:.60}; expected some of {', '.join(UNLIKE)}")
     if request.delays and request.shared_cluster:
         raise invalid("delays is set, but a driver of a shared cluster delays no stages")
     if request.running and request.shared_cluster:
@@ -88,7 +87,7 @@ class JobTable:
         self._limits = limits
         self._measured = Measured()
 
-    def _put_jobs(self, prefix: Hashable, messages: Sequence[protocol.Job]) -> Steps[list[tuple]]:
+    def _put_jobs(self, prefix: Hashable, messages: Sequence[protocol.Job]) -> list[tuple]:
         """Add jobs, or stages to jobs, and return their keys."""
         mirror, graphs = self.mirror, {}
         if not messages:
@@ -97,8 +96,7 @@ class JobTable:
             key = (prefix, message.job)
             if key in graphs:
                 raise invalid("a job is given twice")
-            graphs[key] = yield from read_graph(message, self._book, self._limits, self._measured)
-            yield
+            graphs[key] = read_graph(message, self._book, self._limits, self._measured)
         larger = {}
         for key, graph in graphs.items():
             slot = mirror.slots.get(key)
@@ -107,10 +105,9 @@ class JobTable:
             if slot is None or len(graph.dag) > slot.size:
                 larger[key] = graph
         self._require_room(larger)
-        yield from mirror.reserve(larger.values())
+        mirror.reserve(larger.values())
         for key, graph in larger.items():
             mirror.put_job(key, graph)
-            yield
         return list(graphs)
 
     def _require_room(self, graphs: dict[tuple, JobGraph]) -> None:
@@ -123,7 +120,7 @@ class JobTable:
             self._limits.check(name, total, f"the report makes it {total} {name}")
         self.mirror.account.hold("total_stages", there.stages + more.stages - less.stages)
 
-    def put_report(self, prefix: Hashable, request: protocol.DecideRequest) -> Steps[list[tuple]]:
+    def put_report(self, prefix: Hashable, request: protocol.DecideRequest) -> list[tuple]:
         """Take a report: jobs that are gone, new jobs and stages, states.
 
         Of a full report, the jobs are all there are, and nothing is known of their states but what it says; jobs that
@@ -147,15 +144,13 @@ class JobTable:
         for key in [(prefix, name) for name in gone]:
             if key in slots:
                 self.mirror.drop_job(key)
-                yield
         self.mirror.account.hold("total_stages", self.mirror.num_stages)
         if request.full:
             for key in [(prefix, message.job) for message in request.jobs]:
                 if key in slots:
                     self.mirror.start_counts(slots[key])
-                    yield
-        keys = yield from self._put_jobs(prefix, request.jobs)
-        yield from put_states(self.mirror, prefix, request.states, self._limits)
+        keys = self._put_jobs(prefix, request.jobs)
+        put_states(self.mirror, prefix, request.states, self._limits)
         return keys
 
     def check_offer(self, prefix: Hashable, offer: protocol.Offer, executors: int) -> tuple | None:
@@ -183,7 +178,7 @@ class CallOrder:
         self._last = 0
         self._stale = True  # nothing is known yet, or a call failed half-way
 
-    def begin(self, request: protocol.DecideRequest | protocol.AssignRequest) -> None:
+    def begin(self, request: protocol.DecideRequest) -> None:
         """Check that a call is the next one.
 
         Raises:
@@ -204,33 +199,20 @@ class CallOrder:
         self._stale = False
 
 
-class PrivateSession:
-    """Session of a client with a private cluster.
-
-    Attributes:
-        turn: Held by whoever changes the session, in steps.
-    """
+class Session:
+    """Session of a client with a cluster of its own."""
 
     watched = False
 
-    def __init__(self, client: str, limits: Limits, account: Account) -> None:
+    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
         self.client = client
-        self.turn = asyncio.Lock()
-        self._limits, self._account = limits, account
+        self._limits, self._account = limits, mirror.account
         self._calls = CallOrder()
+        self._jobs = JobTable(mirror, book, limits)
 
-    def leave(self) -> Steps[None]:
+    def leave(self) -> None:
         """End the session."""
         self._account.close()
-        yield from ()
-
-
-class Session(PrivateSession):
-    """Session of a client whose executors are alike."""
-
-    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
-        super().__init__(client, limits, mirror.account)
-        self._jobs = JobTable(mirror, book, limits)
 
     @property
     def num_jobs(self) -> int:
@@ -246,7 +228,7 @@ class Session(PrivateSession):
         """So many of the jobs, for people."""
         return self._jobs.mirror.overview(None, most)
 
-    def decide(self, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
+    def decide(self, request: protocol.DecideRequest) -> protocol.Decision:
         """Take a report and decide about the executors that it offers.
 
         Raises:
@@ -255,11 +237,11 @@ class Session(PrivateSession):
         check_report(request, self._limits)
         self._calls.begin(request)
         jobs, mirror = self._jobs, self._jobs.mirror
-        keys = yield from jobs.put_report(None, request)
+        keys = jobs.put_report(None, request)
         if request.full:
             mirror.sort_jobs(keys)
         try:
-            yield from mirror.set_executors(request.executors)
+            mirror.set_executors(request.executors)
         except ConfigError as error:
             raise invalid(str(error)) from error
         offered = request.offer.executors
@@ -268,7 +250,7 @@ class Session(PrivateSession):
         if offered:
             if mirror.knows_running:
                 mirror.put_running(source, self._offered_stage(source, request.offer))
-            choice, reply.decide_us = yield from timed_choice(mirror, request.time_ms, source, offered)
+            choice, reply.decide_us = timed_choice(mirror, request.time_ms, source, offered)
             if choice is not None:
                 put_choice(reply, mirror, choice)
         self._calls.done()
@@ -296,22 +278,15 @@ def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
         raise invalid(f"executors is {request.executors}; expected at most {limits.executors}")
 
 
-def timed_choice(
-    mirror: Mirror, now_ms: float, source: tuple | None, offered: int
-) -> Steps[tuple[Choice | None, float]]:
+def timed_choice(mirror: Mirror, now_ms: float, source: tuple | None, offered: int) -> tuple[Choice | None, float]:
     """Decide about offered executors; returns the choice and the time it took in microseconds.
 
     Raises:
         RefusalError: The scheduler failed.
     """
-
-    def decide() -> tuple[Choice | None, float]:
-        begin = time.perf_counter()
-        choice = mirror.decide(now_ms, source, offered)
-        return choice, 1e6 * (time.perf_counter() - begin)
-
+    begin = time.perf_counter()
     try:
-        return (yield from elsewhere(decide, mirror.num_stages >= QUICK_STAGES))
+        return mirror.decide(now_ms, source, offered), 1e6 * (time.perf_counter() - begin)
     except DecimaError as error:
         raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
 

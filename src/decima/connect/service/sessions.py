@@ -14,13 +14,10 @@ from decima.connect.service.coordinator import Driver, SharedCluster
 from decima.connect.service.durations import ProfileBook
 from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.connect.service.limits import Account, Budget, Limits
-from decima.connect.service.mirror import Mirror, knows_the_gap
-from decima.connect.service.node_session import NodeRule, NodeSession, read_cluster
-from decima.connect.service.session import PrivateSession, Session, chance, check_client, cluster_settings
-from decima.connect.service.steps import Steps, finish
+from decima.connect.service.mirror import Mirror
+from decima.connect.service.session import Session, chance, check_client, cluster_settings
 from decima.core.errors import ConfigError
-from decima.systems.heterogeneous.schedulers.registry import PlanScheduler
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
+from decima.systems.spark.schedulers.interface import GAP, CompiledScheduler, Scheduler
 from decima.systems.spark.settings import Settings
 
 # Decisions of a compiled scheduler keep no state outside the mirror, so all sessions share one.
@@ -32,14 +29,13 @@ class Offering:
 
     Args:
         makers: Functions that make them, by name; the first is for clients that ask for none.
-        node_schedulers: Schedulers for sessions whose executors differ in speed, the same way.
 
     Raises:
-        ConfigError: There is none, or one for unequal executors needs whole instances.
+        ConfigError: There is none.
         DecimaError: A scheduler cannot be made.
     """
 
-    def __init__(self, makers: Mapping[str, Maker], node_schedulers: Mapping[str, PlanScheduler] | None = None) -> None:
+    def __init__(self, makers: Mapping[str, Maker]) -> None:
         if not makers:
             raise ConfigError("a service needs at least one scheduler")
         self.default = next(iter(makers))
@@ -50,7 +46,6 @@ class Offering:
             if isinstance(scheduler, CompiledScheduler):
                 self._shared[name] = scheduler
             _warm_up(scheduler)
-        self._node_rules = {name: NodeRule(each) for name, each in (node_schedulers or {}).items()}
 
     @property
     def names(self) -> list[str]:
@@ -68,19 +63,6 @@ class Offering:
             raise invalid(f"scheduler {name!r:.60} is not offered here; offered: {', '.join(self._makers)}")
         return name, self._shared.get(name) or self._makers[name]()
 
-    def node_rule(self, name: str) -> tuple[str, NodeRule]:
-        """Name and scheduler for a session whose executors differ in speed.
-
-        Raises:
-            RefusalError: There is none of that name here.
-        """
-        known = ", ".join(self._node_rules)
-        name = name or next(iter(self._node_rules), "")
-        if name not in self._node_rules:
-            offered = f"offered: {known}" if known else "none is (decima serve --unequal)"
-            raise invalid(f"scheduler {name!r:.60} is not offered for unequal executors here; {offered}")
-        return name, self._node_rules[name]
-
 
 def _warm_up(scheduler: Scheduler) -> None:
     """Decide once, so that compilation on first use happens before clients wait."""
@@ -89,21 +71,20 @@ def _warm_up(scheduler: Scheduler) -> None:
     request.states.add(job="first", runnable=[0], schedulable=[0])
     limits = Limits()
     rng, account = np.random.default_rng(0), Budget(limits).account()
-    hint_ms = 1000.0 if knows_the_gap(scheduler) else 0.0
+    hint_ms = 1000.0 if GAP in getattr(scheduler, "reads", ()) else 0.0
     mirror = Mirror(scheduler, Settings(executors=1), rng, hint_ms, account, delays=True, running=True)
-    finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
+    Session("warm-up", mirror, ProfileBook(), limits).decide(request)
 
 
 @dataclass(slots=True)
 class Entry:
-    """Open session with its scheduler's name, permitted idle time, last use and calls under way."""
+    """Open session with its scheduler's name, permitted idle time and last use."""
 
-    session: PrivateSession | Driver
+    session: Session | Driver
     scheduler: str
     lease_s: float
-    decided: bool = False  # a stage or a node was named in it
+    decided: bool = False  # a stage was named in it
     used: float = field(default_factory=time.monotonic)
-    calls: int = 0
 
 
 class Sessions:
@@ -127,18 +108,13 @@ class Sessions:
         return sum(entry.session.num_jobs for entry in list(self._open.values()))
 
     def open(self, request: protocol.OpenRequest) -> protocol.OpenReply:
-        """:meth:`opening` at once."""
-        return finish(self.opening(request))
-
-    def opening(self, request: protocol.OpenRequest) -> Steps[protocol.OpenReply]:
         """Begin a session.
 
         Raises:
             RefusalError: The request is wrong, or there are too many sessions.
         """
         check_client(request, self.limits)
-        unequal = request.HasField("unequal")
-        described = (yield from read_cluster(request)) if unequal else cluster_settings(request)
+        described = cluster_settings(request)
         if len(self._open) >= self.limits.sessions:
             raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
         key = secrets.token_urlsafe(12)
@@ -146,10 +122,7 @@ class Sessions:
         account = self.budget.account()
         try:
             lease_s = min(self.limits.first_lease_s, self.limits.lease_s)
-            if unequal:
-                reply.scheduler, rule = self.offering.node_rule(request.scheduler)
-                session = NodeSession(request, described, rule, self.limits, account)
-            elif request.shared_cluster:
+            if request.shared_cluster:
                 reply.scheduler, session = self._join(key, request, described, account)
                 reply.command.CopyFrom(session.command())
                 lease_s = self.limits.driver_lease_s
@@ -169,7 +142,7 @@ class Sessions:
     def _mirror(self, request: protocol.OpenRequest, settings: Settings, account: Account) -> tuple[str, Mirror]:
         """Make a mirror for a client; returns the name of its scheduler too."""
         name, scheduler = self.offering.scheduler(request.scheduler)
-        known = {"delays": request.delays, "running": request.running}
+        known = {"delays": request.delays, "running": request.running, "unlike": request.unlike}
         return name, Mirror(scheduler, settings, chance(request), request.interarrival_ms, account, **known)
 
     def _join(
@@ -216,12 +189,12 @@ class Sessions:
         ]
 
     def decided(self, entry: Entry) -> None:
-        """Record that a stage or node was named: the client does more than open sessions."""
+        """Record that a stage was named: the client does more than open sessions."""
         entry.decided = True
-        if isinstance(entry.session, PrivateSession):
+        if isinstance(entry.session, Session):
             entry.lease_s = self.limits.lease_s
 
-    def remove(self, key: str) -> PrivateSession | Driver | None:
+    def remove(self, key: str) -> Session | Driver | None:
         """Remove a session, which the caller has to leave; None for an unknown id."""
         entry = self._open.pop(key, None)
         return None if entry is None else entry.session
@@ -235,12 +208,10 @@ class Sessions:
         now = time.monotonic()
         half_full = self.budget.half_full or 2 * len(self._open) >= self.limits.sessions
         for entry in self._open.values():
-            if not entry.decided and isinstance(entry.session, PrivateSession):
+            if not entry.decided and isinstance(entry.session, Session):
                 entry.lease_s = (
                     min(self.limits.first_lease_s, self.limits.lease_s) if half_full else self.limits.lease_s
                 )
         return [
-            key
-            for key, entry in self._open.items()
-            if now - entry.used > entry.lease_s and not entry.calls and not entry.session.watched
+            key for key, entry in self._open.items() if now - entry.used > entry.lease_s and not entry.session.watched
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.client import ClientSession, ServiceClient, check_address
+from decima.connect.service.reports import UNLIKE
 from decima.connect.service.security import read_token
 from decima.connect.service.wire import JOB_FIELDS, STAGE_FIELDS, VERSION
 from decima.core.errors import ConfigError, ServiceError
@@ -18,6 +20,7 @@ from decima.systems.spark.fields import ACTIVE, NONE, WITHHELD
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.schedulers.interface import Decision, Observation, Scheduler
 from decima.systems.spark.schedulers.registry import register
+from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 
 OPTIONS = (
@@ -137,6 +140,8 @@ class StateReporter:
 class RemoteScheduler:
     """Scheduler that asks a service for every decision.
 
+    Its session ends with the run: when the state of the simulated cluster, or this object, is not used any more.
+
     It gives the same schedule as the service's scheduler in this process. Where the server was restarted during a run,
     that holds for schedulers without chance and without memory.
 
@@ -172,7 +177,8 @@ class RemoteScheduler:
         self._scheduler = scheduler
         self._fallback = fallback
         self._patience_s = patience_s
-        self._state: ClusterState | None = None
+        self._state: weakref.ref[ClusterState] | None = None
+        self._ending: weakref.finalize | None = None
         self._session: ClientSession | None = None
 
     def reset(self, rng: np.random.Generator) -> None:
@@ -190,9 +196,13 @@ class RemoteScheduler:
 
     def close(self) -> None:
         """End the session."""
-        if self._session is not None:
-            self._session.close()
-        self._session = self._state = None
+        if self._ending is not None:
+            self._ending()
+        self._ending = self._session = self._state = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_ending", None) is not None:
+            self._ending()
 
     def decide(self, observation: Observation) -> Decision:
         """Ask the service for a decision.
@@ -201,7 +211,7 @@ class RemoteScheduler:
             ServiceError: The service is away or refuses, and there is no fallback.
         """
         state = observation.state
-        if self._state is not state:
+        if self._state is None or self._state() is not state:
             self._begin(state)
         try:
             return self._decision(state, self._session.decide(self._reporter.request))
@@ -212,23 +222,29 @@ class RemoteScheduler:
             return self._fallback.decide(observation)
 
     def _begin(self, state: ClusterState) -> None:
-        state.settings.require_fixed("a service")
+        settings = state.settings
+        settings.require_fixed("a service")
+        mode = "paper" if settings.job_limit else "released"
+        usual = Settings.of_mode(mode)
         later = len(state.arrival_order)
         request = protocol.OpenRequest(
             version=VERSION,
             client="simulator",
             executors=state.num_executors,
             moving_delay_ms=state.moving_delay_ms,
-            mode="paper" if state.job_limit else "released",
+            mode=mode,
             scheduler=self._scheduler,
             generator=self._generator,
             interarrival_ms=float(state.job_arrival_ms.max()) / later if later else 0.0,
             delays=True,
             running=True,
+            unlike=[name for name in UNLIKE if getattr(settings, name) != getattr(usual, name)],
         )
-        self._state = state
-        self._reporter = StateReporter(state)
+        self.close()
+        self._state = weakref.ref(state)
+        self._reporter = StateReporter(weakref.proxy(state))
         self._session = ClientSession(self._client, request, self._patience_s)
+        self._ending = weakref.finalize(state, self._session.close)
 
     def _decision(self, state: ClusterState, reply: protocol.Decision) -> Decision:
         if reply.idle:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -17,8 +19,10 @@ from decima.connect.service.logs import event
 from decima.connect.service.security import Security
 from decima.core.errors import ServiceError
 
-#: How long the server waits for a reader, in seconds.
+#: How long a reader may take for its request and for reading the answer, in seconds.
 READER_S = 5.0
+#: Readers at a time; one more ends the connection of the one that came first.
+MOST_READERS = 32
 _log = logging.getLogger(__name__)
 _TEXT, _JSON, _HTML = "text/plain; charset=utf-8", "application/json", "text/html; charset=utf-8"
 
@@ -54,14 +58,37 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], handler: type) -> None:
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
+        self._until: dict[socket.socket, float] = {}  # when a reader loses its connection; the first came first
         super().__init__(address, handler)
+
+    def process_request(self, request: socket.socket, client_address: tuple) -> None:
+        while len(self._until) >= MOST_READERS:
+            self._end(next(iter(self._until)))
+        self._until[request] = time.monotonic() + READER_S
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """End the connections of readers that took too long; the loop of the server calls it several times a second."""
+        now = time.monotonic()
+        for request, until in list(self._until.items()):
+            if now > until:
+                self._end(request)
+
+    def _end(self, request: socket.socket) -> None:
+        self._until.pop(request, None)
+        with contextlib.suppress(OSError):  # its thread has closed it
+            request.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: socket.socket) -> None:
+        self._until.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, _request: object, client_address: object) -> None:
         event(_log, logging.INFO, "a reader of the metrics was lost", peer=client_address)
 
 
 class _Reader(BaseHTTPRequestHandler):
-    """Handler of one connection, in a thread for ``READER_S`` at most without a word."""
+    """Handler of one connection, in a thread for ``READER_S`` at most."""
 
     views: Views
     server_version, sys_version = "decima", ""

@@ -125,8 +125,6 @@ class ListRule:
 
     planner: Planner
     run: Callable[[], object]  # schedules all nodes
-    # Makes ready to go on with the copies that the planner holds (:mod:`decima.systems.heterogeneous.continuation`).
-    resume: Callable[[], None] = lambda: None
     check: Callable[[], None] = lambda: None  # raises an error if decisions since then are of no use
 
     def schedule(self) -> Schedule:

@@ -490,4 +490,5 @@ CLUSTER = RecordType(
     "the cluster state", SIZES, ADDRESSES, COUNTERS, ROUND, TABLES, STAGES, JOBS, EXECUTORS, POOLS, ELASTIC, LOGS
 )
 SCALARS, ARRAYS = CLUSTER.scalars, CLUSTER.arrays
+FIELDS = frozenset(CLUSTER.scalars) | frozenset(CLUSTER.arrays)
 state_at = CLUSTER.at

@@ -6,7 +6,6 @@ import pytest
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.errors import RefusalError
 from decima.connect.service.limits import TOTALS, Limits
-from decima.connect.service.steps import finish
 from tests.services import expire, largest_report, leave, running, sessions_of
 from tests.unit.connect.service.test_server import code_of, open_request, raw, report_of
 
@@ -19,7 +18,7 @@ def report(sessions, key, jobs, sequence=1, **fields):
     request = largest_report(jobs, stages=10, edges=10)
     request.session, request.sequence = key, sequence
     request.MergeFrom(protocol.DecideRequest(**fields))
-    return finish(sessions.find(key).session.decide(request))
+    return sessions.find(key).session.decide(request)
 
 
 def refused(message, call, *arguments, **fields):
@@ -51,11 +50,11 @@ def test_executors_of_all_sessions():
     refused("would have 11 executors", opened, sessions, shared_cluster="d", executors=3)
     assert "d" not in sessions._clusters
     growing = report_of(first, 1, executors=7)
-    refused("would have 11 executors", lambda: finish(sessions.find(first).session.decide(growing)))
+    refused("would have 11 executors", lambda: sessions.find(first).session.decide(growing))
     for key in shared:
         leave(sessions, key)
     growing.sequence = 2
-    assert finish(sessions.find(first).session.decide(growing)).executors == 2
+    assert sessions.find(first).session.decide(growing).executors == 2
     assert sessions.budget.taken["total_executors"] == 7
 
 
@@ -107,29 +106,19 @@ def test_sessions_that_never_decide_are_forgotten_soon():
 
 def test_sessions_in_which_nothing_was_named_keep_the_short_lease():
     limits = Limits(lease_s=100.0, first_lease_s=10.0)
-    sessions = sessions_of("fair", unequal=["heft"], limits=limits)
-    unequal = protocol.UnequalExecutors(speeds=[1.0] * 4, rate=1.0)
-    usual, nodes = (sessions.open(opening).session for opening in (open_request(), open_request(unequal=unequal)))
-    entries = [sessions.find(key) for key in (usual, nodes)]
+    sessions = sessions_of("fair", limits=limits)
+    key = sessions.open(open_request()).session
+    entry = sessions.find(key)
 
     def ask(target, sequence, jobs):
         empty = {"executors": 4, "offer": protocol.Offer(executors=1), "full": True}
-        request = protocol.DecideRequest(session=usual, sequence=sequence, **empty)
-        request = report_of(usual, sequence) if jobs else request
-        named = [not protocol.Decision.FromString(raw(target, "Decide", request.SerializeToString())).idle]
-        request = protocol.AssignRequest(session=nodes, sequence=sequence, full=True)
-        if jobs:
-            request.jobs.add(job="a", nodes=[protocol.Node(node=0, work=1.0)])
-        reply = protocol.Assignments.FromString(raw(target, "Assign", request.SerializeToString()))
-        return [*named, bool(reply.assignments)]
+        request = report_of(key, sequence) if jobs else protocol.DecideRequest(session=key, sequence=sequence, **empty)
+        return not protocol.Decision.FromString(raw(target, "Decide", request.SerializeToString())).idle
 
     with running(sessions) as service:
-        assert ask(service.target, 1, jobs=False) == [False, False]
-        assert [entry.lease_s for entry in entries] == [10.0, 10.0]
-        assert ask(service.target, 2, jobs=True) == [True, True]
-        assert [entry.lease_s for entry in entries] == [100.0, 100.0]
-        assert ask(service.target, 3, jobs=False) == [False, False]
-        assert [entry.lease_s for entry in entries] == [100.0, 100.0]
+        for sequence, jobs, lease_s in ((1, False, 10.0), (2, True, 100.0), (3, False, 100.0)):
+            assert ask(service.target, sequence, jobs) is jobs
+            assert entry.lease_s == lease_s
 
 
 def test_messages_under_way():

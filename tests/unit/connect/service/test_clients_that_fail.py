@@ -1,18 +1,22 @@
 """Clients that are killed, silent or slow: they harm themselves, and what they held is given back."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
+from pathlib import Path
+
+import grpc
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service import web
 from decima.connect.service.client import ServiceClient
 from decima.connect.service.limits import Limits
-from tests.services import running, sessions_of, until
+from tests.services import process, running, sessions_of, until
 from tests.unit.connect.service.test_server import open_request, report_without_executors, require_works
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -147,6 +151,52 @@ def test_slow_readers_of_metrics(monkeypatch):
             assert b"decima_sessions" in page.read()
         until(lambda: threading.active_count() <= before + 2)
         require_works(service.target)
+
+
+def test_readers_who_send_a_byte_now_and_then_lose_their_connection(monkeypatch):
+    """The time is that of the whole request, and the one who came first makes room."""
+    monkeypatch.setattr(web, "READER_S", 1.0)
+    monkeypatch.setattr(web, "MOST_READERS", 8)
+    with running(sessions_of("fair"), metrics_port=0) as service, contextlib.ExitStack() as stack:
+        before = threading.active_count()
+        address = ("127.0.0.1", service.metrics_port)
+        readers = [stack.enter_context(socket.create_connection(address, 60)) for _ in range(24)]
+        until(lambda: threading.active_count() <= before + 9)
+        last = readers[-1]
+        lost_at = None
+        begin = time.monotonic()
+        while lost_at is None and time.monotonic() < begin + 60.0:
+            try:
+                last.sendall(b"G")
+                time.sleep(0.1)
+            except OSError:
+                lost_at = time.monotonic()
+        assert lost_at is not None
+        with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/healthz", timeout=600) as page:
+            assert page.read() == b"alive\n"
+        until(lambda: threading.active_count() <= before + 1)
+
+
+def test_messages_of_strangers_are_not_read(tmp_path):
+    """Calls with a wrong token and 3.9 MB each: the memory of the service does not grow by them."""
+    token = tmp_path / "token"
+    token.write_text("the-right-one-of-all\n")
+    data = bytes(3_900_000)
+    with process("--scheduler", "fair", "--port", 0, "--token-file", token) as service:
+
+        def resident_mb():
+            pages = int(Path(f"/proc/{service.pid}/statm").read_text().split()[1])
+            return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+        before, most = resident_mb(), 0.0
+        for _ in range(2):
+            with grpc.insecure_channel(service.target) as channel:
+                call = channel.unary_unary("/decima.service.Scheduler/Decide")
+                calls = [call.future(data, metadata=[("authorization", "Bearer of-nothing")]) for _ in range(24)]
+                codes = {each.exception(60).code() for each in calls}
+                most = max(most, resident_mb())
+            assert codes == {grpc.StatusCode.UNAUTHENTICATED}
+        assert most < before + 60.0
 
 
 def test_metrics_are_counted_while_sessions_come_and_go():

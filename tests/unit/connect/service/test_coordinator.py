@@ -8,7 +8,6 @@ import pytest
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.errors import RefusalError
-from decima.connect.service.steps import finish
 from tests.services import expire, leave, sessions_of
 
 
@@ -148,7 +147,7 @@ class SimulatedDriver:
                 state.stages.add(
                     stage=index, launched=job.launched[index], finished=job.finished[index], executors=executors
                 )
-        reply = finish(self.sessions.find(self.session).session.decide(request))
+        reply = self.sessions.find(self.session).session.decide(request)
         self.obey(reply.command)
         return reply
 
@@ -268,7 +267,7 @@ def test_a_broken_report_leaves_nothing_to_choose():
     bad.states.add(job="j").stages.add(stage=0, launched=3, finished=4)
     session = sessions.find(driver.session).session
     with pytest.raises(RefusalError, match="finished <= launched"):
-        finish(session.decide(bad))
+        session.decide(bad)
     assert session._cluster.mirror.num_frontier == len(other.jobs)
     for _ in range(5):
         other.tick()

@@ -3,7 +3,6 @@
 import time
 
 from decima.connect.service.client import ClientSession, ServiceClient
-from decima.connect.service.metrics import add_up
 from tests.services import running, sessions_of
 from tests.unit.connect.service.test_server import full_request, open_request
 
@@ -31,20 +30,3 @@ def test_sessions_jobs_and_decisions_are_shown(browser):
     assert [
         entry for entry in browser.get_log("browser") if "CSP" in entry["message"] or "Error" in entry["message"]
     ] == []
-
-
-def test_metrics_of_several_processes_are_added_up():
-    """Numbers are added, build information is not; the sum is read like each of them."""
-    services = []
-    for calls in (2, 3):
-        with running(sessions_of("fifo")) as service, ServiceClient(service.target) as client:
-            for _ in range(calls):
-                ClientSession(client, open_request()).decide(full_request)
-            services.append(service)
-    lines = add_up([service.metrics.text().decode() for service in services]).decode().splitlines()
-    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    assert values['decima_calls_total{code="OK",method="Open"}'] == "5.0"
-    assert values['decima_call_seconds_count{method="Open"}'] == "5.0"
-    assert values["decima_sessions"] == "5.0"
-    assert [value for name, value in values.items() if name.startswith("decima_build_info")] == ["1.0"]
-    assert not any("_created" in line for line in lines)

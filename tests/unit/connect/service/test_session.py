@@ -9,7 +9,6 @@ from decima.connect.service.durations import PRIOR_MS, ProfileBook
 from decima.connect.service.errors import RefusalError
 from decima.connect.service.limits import Limits
 from decima.connect.service.sessions import Offering, Sessions
-from decima.connect.service.steps import finish
 from decima.core.record import PLAIN
 from decima.systems.spark.fields import ARRAYS
 from decima.systems.spark.policy.architecture import Architecture
@@ -31,7 +30,7 @@ class Client:
     def decide(self, **fields):
         self.sequence += 1
         values = {"session": self.session, "sequence": self.sequence, "full": self.sequence == 1, "executors": 10}
-        return finish(self.sessions.find(self.session).session.decide(protocol.DecideRequest(**(values | fields))))
+        return self.sessions.find(self.session).session.decide(protocol.DecideRequest(**(values | fields)))
 
     @property
     def mirror(self):
@@ -282,7 +281,8 @@ def test_wrong_openings(opening, message):
 def test_a_policy_that_is_told_the_gap_needs_one():
     policy = make_policy(Architecture.paper(interarrival_hint=True), interarrival_s=None)
     sessions = Sessions(Offering({"told": lambda: policy}))
-    refused(grpc.StatusCode.INVALID_ARGUMENT, "told the mean gap between arrivals", Client, sessions)
+    message = "reads the mean interarrival time, which this client does not report .OpenRequest.interarrival_ms"
+    refused(grpc.StatusCode.INVALID_ARGUMENT, message, Client, sessions)
     client = Client(sessions, interarrival_ms=9000.0)
     assert client.decide(jobs=[job()], states=[state()], offer=offer(1)).job == "j"
     assert client.mirror.state.policy is policy

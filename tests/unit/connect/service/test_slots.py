@@ -69,12 +69,13 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
         "added": lambda: LearnedScheduler(ADDED, ADDED.initial_weights(0)),
     }
     code = grpc.StatusCode.INVALID_ARGUMENT
-    message = r"idle-rare-long-2 waits for the next event, and this client reports none \(OpenRequest.running\)"
+    message = r"reads running tasks, past arrivals and every event, which this client does not .*OpenRequest.running\)"
     refused(code, message, Client, made, scheduler="hold", delays=True)
-    refused(code, "looks at running tasks and past arrivals", Client, made, scheduler="ages", delays=True)
-    refused(code, "looks at all tasks so far, which no client", Client, made, scheduler="rule", running=True)
-    refused(code, "client reports; expected level=0 and entry_s", Client, made, scheduler="entry", running=True)
-    refused(code, "reads mean durations of tasks, which no client", Client, made, scheduler="added", running=True)
+    refused(code, message, Client, made, scheduler="ages", delays=True)
+    refused(code, "idle_rule reads .*busy_ms.*, which no client reports", Client, made, scheduler="rule", running=True)
+    message = "reads mean durations of tasks by executors, which no client reports"
+    for name in ("entry", "added"):
+        refused(code, message, Client, made, scheduler=name, running=True)
     refused(code, "running is set, but a driver", Client, made, running=True, shared_cluster="c")
 
 

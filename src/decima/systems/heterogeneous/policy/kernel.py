@@ -9,7 +9,6 @@ from math import exp, log
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.decision import CompiledDecision
 from decima.core.jit import njit
 from decima.learning.dense import call_dense
@@ -285,21 +284,6 @@ def _score(state, policy):
             value = policy.first[offset + k] + policy.shared[k]
             policy.inside[row * q_width + k] = value if value > 0.0 else value * _LEAK
     _run(policy, Q, 1, policy.inside, 0, q_width, state.size, policy.score, 0, 1)
-
-
-@cached(njit(cache=True, nogil=True))
-def resume(address):
-    """Make the network ready to go on with the copies that a plan holds."""
-    state = plan_at(address)
-    policy = policy_at(state.policy)
-    _begin(state, policy)
-    for copy in range(state.copies):
-        node = state.copy_node[copy]
-        if not policy.assigned[node]:
-            _note_assigned(state, policy, node)
-    for job in range(state.jobs):
-        if policy.left[job] == 0:
-            policy.since[job] = 0  # it is not active again
 
 
 @njit

@@ -13,7 +13,7 @@ from decima.systems.heterogeneous.engine import NETWORK, Planner
 from decima.systems.heterogeneous.node_features import CHANGING, outgoing, static_features, units
 from decima.systems.heterogeneous.policy.architecture import CONTEXT, NodeArchitecture
 from decima.systems.heterogeneous.policy.fields import POLICY
-from decima.systems.heterogeneous.policy.kernel import choose, resume
+from decima.systems.heterogeneous.policy.kernel import choose
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
 
@@ -139,15 +139,6 @@ class PolicyPlanner:
         record.bind("weights", np.ascontiguousarray(weights, dtype=np.float32), copy=False)
         record.bind("draws", np.ones(2 * nodes) if rng is None else rng.random(2 * nodes), copy=False)
         record.put(**({"greedy": rng is None, "ready": 0, "failed": 0, "teaching": False, "share": 1.0} | teaching))
-
-    def resume(self, weights: np.ndarray) -> None:
-        """Prepare greedy decisions that continue from the copies of the plan.
-
-        Args:
-            weights: Float32 [parameters].
-        """
-        self._begin(weights, None)
-        resume(self.planner.record.address)
 
     def require_finite(self) -> None:
         """Check the scores since the begin.

@@ -56,7 +56,6 @@ def network_rule(instance: Instance, rules: Rules, policy: str) -> ListRule:
     return ListRule(
         planner.planner,
         lambda: planner.run(stored.weights),
-        lambda: planner.resume(stored.weights),
         planner.require_finite,
     )
 

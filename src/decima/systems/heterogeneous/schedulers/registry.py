@@ -149,10 +149,10 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
         "decima_deft": "decima.systems.heterogeneous.policy.scheduler",
         "best_plan": "decima.systems.heterogeneous.policy.scheduler",
         "best_sample": "decima.systems.heterogeneous.policy.scheduler",
-        "remote": "decima.connect.service.node_client",
     },
     error=UnknownSchedulerError,
     group="decima.heterogeneous.schedulers",
+    gone={"remote": "version 0.2.0 was the last with a service for heterogeneous executors"},
     adopt=lambda name, item: SchedulerEntry.adopted(name, item, "schedule"),
 )
 

@@ -276,6 +276,13 @@ FEATURES = (
     Feature("level_work", 1 / 1e6, "work of the job on 5 executors, slow first tasks included, ms", _level_work_ms),
     Feature("slope", 1.0, "log(work of the job on twice its executors / on those it has)", _slope),
 )
+# Fields of the state that say something of running tasks or of arrivals.
+OF_RUNNING = frozenset(
+    {
+        *("executor_stage", "executor_pool", "executor_moving", "executor_start_ms", "free_executors", "num_free"),
+        *("source", "next_arrival", "arrival_order"),
+    }
+)
 # Place of every entry, by its name.
 CODES = {feature.name: code for code, feature in enumerate(FEATURES)}
 

@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 
+from decima.core.decision import names_read
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.record import Record
 from decima.core.system import form_for
 from decima.learning.dense import dense_layer
 from decima.systems.spark.loop import offers, spawn_generators
 from decima.systems.spark.policy.architecture import NO_RESIDUAL, SHAPE_FEATURES, Architecture
+from decima.systems.spark.policy.features import OF_RUNNING
 from decima.systems.spark.policy.fields import POLICY, POLICY_SLOT
 from decima.systems.spark.policy.kernel.embedding import GROUP, ROWS
 from decima.systems.spark.policy.kernel.inference import decide_learned, decide_outside
@@ -29,11 +31,14 @@ from decima.systems.spark.policy.record import (
 )
 from decima.systems.spark.schedulers.fields import bind_parameters, rule_record
 from decima.systems.spark.schedulers.interface import (
+    GAP,
+    RUNNING,
     CompiledScheduler,
     Decision,
     Observation,
     Scheduler,
     decision_parts,
+    fields_in,
     run_decision,
 )
 from decima.systems.spark.state import ClusterState
@@ -124,6 +129,17 @@ class LearnedScheduler(CompiledScheduler):
     def __repr__(self) -> str:
         shown = "greedy" if self.greedy else "sampled"
         return f"LearnedScheduler({self.name!r}, architecture {self.architecture.name!r}, {shown})"
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What its features read of the state, and its rule; the rest of the network reads what every client knows."""
+        shape, rule = self.architecture, self._rule
+        reads = fields_in(name for feature in shape.stage_features for name in names_read(feature.compute))
+        if reads & OF_RUNNING or (shape.delays > 0 and shape.idle == "hold"):
+            reads = reads - OF_RUNNING | {RUNNING}
+        if shape.interarrival_hint:
+            reads |= {GAP}
+        return reads if rule is None else reads | rule.reads
 
     def bind(self, state: ClusterState, hint_ms: float | None = None) -> None:
         """Bind the policy to a state, before or during a run.
@@ -230,6 +246,7 @@ class LearnedScheduler(CompiledScheduler):
         """
         state = observation.state
         if state.policy is not self:
+            observation.admit(self)
             self.bind(state)
         else:
             self._bind_rules(state)

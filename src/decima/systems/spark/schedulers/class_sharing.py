@@ -64,24 +64,10 @@ def longest_task_ms(state, job):
 
 
 @njit
-def is_available(state, job, stage):
-    """Whether no parent of a stage needs further executors.
-
-    The parents are looked at rather than counted in ``stage_unsaturated_parents``: a service for a cluster whose client
-    says what can be scheduled keeps no such counts.
-    """
-    row = state.stage_row[stage]
-    for index in range(state.parent_offset[row], state.parent_offset[row + 1]):
-        if not state.stage_saturated[state.job_first_stage[job] + state.parent[index]]:
-            return False
-    return True
-
-
-@njit
 def group_is_waiting(state, job, longest_ms, long, frag):
     """Whether a troublesome stage of the job waits for a parent."""
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
-        if is_troublesome(state, stage, longest_ms, long, frag) and not is_available(state, job, stage):
+        if is_troublesome(state, stage, longest_ms, long, frag) and state.stage_unsaturated_parents[stage] > 0:
             return True
     return False
 

@@ -9,18 +9,19 @@ with ``pay`` 0, or where executors move without delay, nothing else is left.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from decima.core.decision import CompiledDecision, Parameter, places
 from decima.core.errors import ConfigError
 from decima.core.jit import njit
 from decima.systems.spark.fields import state_at
-from decima.systems.spark.rules.choices import work_at_level_ms
+from decima.systems.spark.rules.choices import entry_cost_ms, job_allocation, work_at_level_ms
 from decima.systems.spark.schedulers import capped_srw
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler
+from decima.systems.spark.schedulers.interface import DURATIONS, CompiledScheduler
 from decima.systems.spark.schedulers.registry import BATCH, STREAM, Preset, register
-from decima.systems.spark.schedulers.sharing import FREE, MEASURED, share_executors
+from decima.systems.spark.schedulers.sharing import UNLIMITED, pick_stage, share_executors
 
 if TYPE_CHECKING:
     # Rules of heuristics must not be compiled anew whenever the simulator is edited.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "entry_srw"
 ALL, NOT_SMALLER = 1, 2
+MEASURED = 0.0
 
 PARAMETERS = (
     *capped_srw.PARAMETERS,
@@ -61,7 +63,7 @@ PRESETS = (
 
 @njit
 def _price_entries(state):
-    """Fill in what coming to each active job may cost: W E / (pay m)."""
+    """Fill in how many executors each active job may have come: n (n + 1) c <= W E / (pay m), and the first always."""
     rule = rule_of(state)
     params = rule.params
     level = int(params[P.level])
@@ -73,7 +75,14 @@ def _price_entries(state):
             for position in range(state.num_active):
                 if rule.job_work[state.active[position]] < rule.job_work[job]:
                     waiting -= 1
-        rule.job_entry_ms[job] = work * state.num_executors / (params[P.pay] * waiting)
+        worth = work * state.num_executors / (params[P.pay] * waiting)
+        rule.job_most[job] = UNLIMITED
+        if job != state.source_job and state.job_frontier[job] > 0 and worth < UNLIMITED:
+            entry_ms = 1000.0 * params[P.entry_s]
+            if entry_ms == MEASURED:
+                stage = pick_stage(state, job, int(params[P.stage_rule]))
+                entry_ms = entry_cost_ms(state, stage, job_allocation(state, job) + 1)
+            rule.job_most[job] = 0.5 + sqrt(0.25 + worth / max(entry_ms, 1e-9))
 
 
 @CompiledDecision.reading(PARAMETERS)
@@ -81,15 +90,20 @@ def _entry_srw(address):
     state = state_at(address)
     params = rule_of(state).params
     capped_srw.order_by_remaining_work(state)
-    entry_ms = FREE
-    if params[P.pay] > 0.0 and state.moving_delay_ms > 0.0:
+    priced = params[P.pay] > 0.0 and state.moving_delay_ms > 0.0
+    if priced:
         _price_entries(state)
-        entry_ms = 1000.0 * params[P.entry_s]
-    share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]), entry_ms)
+    share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]), priced)
 
 
 class EntryScheduler(CompiledScheduler):
     """The rule, which refuses a cost of coming where executors move without delay."""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """As in any compiled scheduler; durations only where neither W nor c is stated."""
+        stated = self.values["level"] == 0 and self.values["entry_s"] > MEASURED
+        return super().reads - {DURATIONS} if stated or self.values["pay"] == 0.0 else super().reads
 
     def bind(self, state: ClusterState) -> None:
         """Hand the parameters to a state before its run starts.

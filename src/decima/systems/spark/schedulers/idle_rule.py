@@ -19,7 +19,7 @@ optimum for small cases.
 
 from math import log
 
-from decima.core.decision import CompiledDecision, Parameter, places
+from decima.core.decision import CompiledDecision, Parameter, names_read, places
 from decima.core.heap import event_code, event_subject
 from decima.core.jit import njit
 from decima.systems.spark.decision import DELAY, STAGE
@@ -28,7 +28,7 @@ from decima.systems.spark.rules.choices import choose_idle, offers_working
 from decima.systems.spark.rules.delays import refuse_delay, slot_length_ms
 from decima.systems.spark.schedulers import capped_srw
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler
+from decima.systems.spark.schedulers.interface import CompiledScheduler, fields_in
 from decima.systems.spark.schedulers.registry import register
 
 _WEIGHTS = (
@@ -138,7 +138,17 @@ def _idle_rule(address):
         state.action[DELAY] = number / steps * _length_ms(state, stage)
 
 
+class IdleRule(CompiledScheduler):
+    """The rule; with all weights 0 it reads what capped SRW reads."""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What it may read of the state."""
+        weighted = any(self.values[name] for name in WEIGHTS)
+        return super().reads if weighted else fields_in(names_read(capped_srw.share_by_remaining_work))
+
+
 @register("idle_rule", presets=capped_srw.PRESETS)
-def idle_rule(**values) -> CompiledScheduler:
+def idle_rule(**values) -> IdleRule:
     """Capped SRW that leaves executors idle where a linear rule says so."""
-    return CompiledScheduler("idle_rule", _idle_rule, values)
+    return IdleRule("idle_rule", _idle_rule, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
@@ -16,7 +16,7 @@ from decima.core.decision import CompiledDecision, Parameter
 from decima.core.errors import ConfigError, SchedulerError
 from decima.core.grammar import hint
 from decima.systems.spark.decision import DEFAULTS, LIMIT, OPTION_PARTS, Part, parts_of
-from decima.systems.spark.fields import ACTIVE, WITHHELD
+from decima.systems.spark.fields import ACTIVE, FIELDS, WITHHELD
 from decima.systems.spark.rules.choices import kept_executors
 from decima.systems.spark.rules.delays import delay_refusal
 from decima.systems.spark.schedulers.fields import bind_parameters
@@ -48,9 +48,30 @@ class Decision:
         return cls(None)
 
 
+#: What a scheduler may read besides single fields of the state, in ``reads``: words that a refusal repeats.
+DURATIONS = "mean durations of tasks by executors"
+RUNNING = "running tasks, past arrivals and every event"
+GAP = "the mean interarrival time"
+NAMES = "names and numbers of jobs"
+_TABLES = {
+    *("list_mean_ms", "list_add_ms", "list_offset", "list_length", "values_ms", "row_list"),
+    *("row_grid", "grid_left", "grid_right", "grid_weight", "grid_width"),
+}
+
+
+def fields_in(names: Iterable[str]) -> frozenset[str]:
+    """Fields of the state among some names; the tables of durations as ``DURATIONS``."""
+    found = FIELDS.intersection(names)
+    return found - _TABLES | {DURATIONS} if found & _TABLES else found
+
+
 @runtime_checkable
 class Scheduler(Protocol):
-    """Protocol of a scheduler: a name and two methods; nothing has to be subclassed."""
+    """Protocol of a scheduler: a name and two methods; nothing has to be subclassed.
+
+    A scheduler may have ``reads``, a set of fields of the state and of the words above. Whoever knows less of a cluster
+    than a simulation does refuses it by that.
+    """
 
     name: str
 
@@ -274,6 +295,9 @@ class Observation:
         limit = executors + stage.job.allocation if self.state.job_limit else executors
         return Decision(stage, limit, executor_class=executor_class)
 
+    def admit(self, scheduler: CompiledScheduler) -> None:
+        """Called before a compiled scheduler reads the state; an observer of less than a simulation may refuse it."""
+
 
 _LARGEST = 2**31 - 1
 _DECIDE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
@@ -304,6 +328,11 @@ class CompiledScheduler:
     def parameters(self) -> tuple[Parameter, ...]:
         """Parameters that may be set, in the order in which the compiled function knows them."""
         return self.decision.parameters
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What it may read of the state, found in its code."""
+        return fields_in(self.decision.names)
 
     def _check(self, values: Mapping[str, float]) -> None:
         """Refuse values that are unknown or out of range."""
@@ -358,6 +387,7 @@ class CompiledScheduler:
         """Make the same decision as inside the core."""
         state = observation.state
         if self._bound is not state:
+            observation.admit(self)
             self.bind(state)
         return run_decision(self.decision, state)
 

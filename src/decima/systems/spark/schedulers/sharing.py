@@ -5,18 +5,15 @@ hold) for the active jobs and calls :func:`share_executors`.
 """
 
 from dataclasses import replace
-from math import sqrt
 
 from decima.core.decision import Parameter
 from decima.core.jit import njit
 from decima.systems.spark.fields import ACTIVE, NONE
-from decima.systems.spark.rules.choices import choose, choose_idle, entry_cost_ms, job_allocation, job_held
+from decima.systems.spark.rules.choices import choose, choose_idle, job_allocation, job_held
 from decima.systems.spark.rules.frontier import first_frontier_stage, stage_room
 from decima.systems.spark.schedulers.fields import rule_of
 
 UNLIMITED = 1e18
-# What an executor costs that comes to a job: nothing, or what is measured at the stage.
-FREE, MEASURED = -1.0, 0.0
 
 STICKY = Parameter(
     "sticky", 1, 0, 1, "1: offered executors stay with their job while it can use them; 0: they follow the order"
@@ -53,26 +50,6 @@ def stands_still(state, job):
 
 
 @njit
-def most_by_entry(state, stage, entry_ms):
-    """Executors up to which others may come to a stage's job.
-
-    The first may come, and the (n+1)th while n (n + 1) times its cost is at most ``job_entry_ms``.
-
-    Args:
-        state: A cluster state.
-        stage: Where they would come.
-        entry_ms: What each costs, ``MEASURED`` or ``FREE``.
-    """
-    job = state.stage_job[stage]
-    if entry_ms == FREE or job == state.source_job:
-        return UNLIMITED
-    if entry_ms == MEASURED:
-        entry_ms = entry_cost_ms(state, stage, job_allocation(state, job) + 1)
-    worth = rule_of(state).job_entry_ms[job]
-    return UNLIMITED if worth >= UNLIMITED else 0.5 + sqrt(0.25 + worth / max(entry_ms, 1e-9))
-
-
-@njit
 def _deserted_stage(state, job):
     """With several classes a runnable stage without executors, which need larger ones; else NONE."""
     if state.num_classes > 1:
@@ -86,7 +63,7 @@ def _deserted_stage(state, job):
 
 
 @njit
-def _first_job(state, excess, stage_rule, entry_ms):
+def _first_job(state, excess, priced):
     """Job of smallest key that executors may come to, below its share unless ``excess``."""
     rule = rule_of(state)
     best = NONE
@@ -96,8 +73,8 @@ def _first_job(state, excess, stage_rule, entry_ms):
             continue
         held = job_allocation(state, job)
         full = not excess and held >= rule.job_share[job]
-        if not full and entry_ms != FREE and held > 0:
-            full = held + 1 > most_by_entry(state, pick_stage(state, job, stage_rule), entry_ms)
+        if not full and priced and held > 0:
+            full = held + 1 > rule.job_most[job]
             full = full and _deserted_stage(state, job) == NONE
         if not full or stands_still(state, job):
             best = job
@@ -105,7 +82,7 @@ def _first_job(state, excess, stage_rule, entry_ms):
 
 
 @njit
-def share_executors(state, stay_factor, stage_rule, leftover, entry_ms=FREE):
+def share_executors(state, stay_factor, stage_rule, leftover, priced=False):
     """Decide about the offered executors from ``job_key`` and ``job_share``.
 
     1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times
@@ -114,7 +91,7 @@ def share_executors(state, stay_factor, stage_rule, leftover, entry_ms=FREE):
     3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the
        stages of the frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
 
-    With ``entry_ms`` other than ``FREE``, executors come to another job up to :func:`most_by_entry` only.
+    With ``priced``, executors come to another job up to ``job_most`` only.
     """
     rule = rule_of(state)
     job = state.source_job
@@ -128,10 +105,10 @@ def share_executors(state, stay_factor, stage_rule, leftover, entry_ms=FREE):
             choose(state, pick_stage(state, job, stage_rule), keep)
             return
     excess = False
-    job = _first_job(state, excess, stage_rule, entry_ms)
+    job = _first_job(state, excess, priced)
     if job == NONE and leftover > 0:
         excess = True
-        job = _first_job(state, excess, stage_rule, entry_ms)
+        job = _first_job(state, excess, priced)
     if job == NONE:
         choose_idle(state)
         return
@@ -140,7 +117,7 @@ def share_executors(state, stay_factor, stage_rule, leftover, entry_ms=FREE):
     used = int(min(rule.job_share[job], UNLIMITED)) - allocation
     if excess:
         used = offered if leftover == 2 else (offered - 1) // state.num_frontier + 1
-    most = int(most_by_entry(state, stage, entry_ms))
+    most = int(rule.job_most[job] if priced else UNLIMITED)
     if most <= allocation and _deserted_stage(state, job) != NONE:
         stage = _deserted_stage(state, job)
     used = min(used, most - allocation)

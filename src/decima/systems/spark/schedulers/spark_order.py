@@ -26,7 +26,7 @@ from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.rules.choices import choose, choose_idle, job_allocation
 from decima.systems.spark.rules.frontier import stage_room
 from decima.systems.spark.schedulers.fields import bind_parameters, rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler
+from decima.systems.spark.schedulers.interface import NAMES, CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
 
 if TYPE_CHECKING:
@@ -149,6 +149,11 @@ class SparkOrder(CompiledScheduler):
         self.each = pools == EACH
         if self.pools:
             self.values = {"pools": pools}  # the one value that is no number
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """As in any compiled scheduler, and names where pools are given."""
+        return super().reads | ({NAMES} if self.pools else set())
 
     def bind(self, state: ClusterState) -> None:
         """Hand the pools to a state before its run starts."""

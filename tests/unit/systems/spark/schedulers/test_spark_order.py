@@ -197,7 +197,7 @@ def test_bad_pools_are_one_sentence(text, message):
 
 
 def test_a_service_has_no_names_of_jobs():
-    with pytest.raises(ConfigError, match="spark_fair has pools of jobs by name, and no client reports names"):
+    with pytest.raises(ConfigError, match="spark_fair reads names and numbers of jobs, which no client reports"):
         sessions_of("spark_fair:a*")
 
 

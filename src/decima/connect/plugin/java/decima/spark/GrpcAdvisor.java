@@ -23,6 +23,7 @@ final class GrpcAdvisor implements Advisor {
   private GrpcStream decisions;
   private int lastSlots;
   private volatile String session;
+  private volatile String rehearsed; // session of a rehearsal that has not been ended
   private volatile String schedulerName = "";
   private volatile Command command;
 
@@ -84,14 +85,17 @@ final class GrpcAdvisor implements Advisor {
   }
 
   private Advice decideOnce(ClusterView view, Offer offer, long budgetMs) throws AdvisorException {
-    DynamicMessage request = state.request(session, view, offer);
+    List<DynamicMessage> requests = state.requests(session, view, offer);
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(budgetMs);
     if (decisions == null || !decisions.isOpen()) {
       decisions = connection.open(DECISIONS, budgetMs);
     }
-    DynamicMessage reply = decisions.ask(request, remainingMs(deadline));
-    remember(reply);
-    Advice advice = state.advice(reply, request, view, offer);
+    DynamicMessage reply = null;
+    for (DynamicMessage request : requests) {
+      reply = decisions.ask(request, remainingMs(deadline));
+      remember(reply);
+    }
+    Advice advice = state.advice(reply, requests.get(requests.size() - 1), view, offer);
     state.acknowledged();
     return advice;
   }
@@ -110,13 +114,13 @@ final class GrpcAdvisor implements Advisor {
     SessionState known = new SessionState(false);
     try {
       DynamicMessage opened = over.call(OPEN, opening("", false), timeLimitMs);
-      String rehearsed = (String) Messages.get(opened, "session");
+      rehearsed = (String) Messages.get(opened, "session");
       GrpcStream stream = over.open(DECISIONS, remainingMs(deadline));
       try {
         for (int i = 0; i < settings.rehearsals() && System.nanoTime() < deadline; i++) {
           Offer offer = rehearsal.next();
           ClusterView view = rehearsal.view();
-          DynamicMessage request = known.request(rehearsed, view, offer);
+          DynamicMessage request = known.requests(rehearsed, view, offer).get(0); // 400 stages at most
           DynamicMessage reply = stream.ask(request, remainingMs(deadline));
           known.advice(reply, request, view, offer);
           known.acknowledged();
@@ -124,9 +128,24 @@ final class GrpcAdvisor implements Advisor {
       } finally {
         stream.close();
       }
-      over.call(CLOSE, closing(rehearsed), CLOSE_TIMEOUT_MS);
     } catch (CallFailure failure) {
       throw new AdvisorException(failure.getMessage(), failure);
+    } finally {
+      endRehearsal(over);
+    }
+  }
+
+  /** Ends the session of a rehearsal, however that ended; the service takes one that it does not know. */
+  private void endRehearsal(GrpcConnection over) {
+    String ended = rehearsed;
+    if (ended != null) {
+      try {
+        over.call(CLOSE, closing(ended), CLOSE_TIMEOUT_MS);
+        rehearsed = null;
+      } catch (CallFailure gone) {
+        // Its connection is gone: close() says it once more over the present one.
+        rehearsed = ended;
+      }
     }
   }
 
@@ -189,6 +208,7 @@ final class GrpcAdvisor implements Advisor {
     if (connection == null) {
       return;
     }
+    endRehearsal(connection);
     if (session != null) {
       try {
         connection.call(CLOSE, closing(session), CLOSE_TIMEOUT_MS);

@@ -5,6 +5,7 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Map;
 import org.sparkproject.spark_core.protobuf.DescriptorProtos.FileDescriptorProto;
 import org.sparkproject.spark_core.protobuf.Descriptors.Descriptor;
@@ -42,6 +43,11 @@ final class Messages {
 
   static Object get(DynamicMessage message, String field) {
     return message.getField(field(message.getDescriptorForType(), field));
+  }
+
+  @SuppressWarnings("unchecked")
+  static List<DynamicMessage> list(DynamicMessage message, String field) {
+    return (List<DynamicMessage>) get(message, field);
   }
 
   static int number(DynamicMessage message, String field) {

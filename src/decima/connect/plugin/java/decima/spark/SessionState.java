@@ -6,8 +6,10 @@ import decima.spark.Advisor.ClusterView;
 import decima.spark.Advisor.Offer;
 import decima.spark.Advisor.QueryView;
 import decima.spark.Advisor.StageView;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -33,6 +35,9 @@ final class SessionState {
   /** As long as the protocol allows. */
   private static final double LONGEST_DELAY_MS = 1e15;
 
+  /** Most stages of a report, those of graphs and of states together, unless it is about one query alone. */
+  private static final int REPORT_STAGES = 1000;
+
   /** Whether the session was opened by a driver that delays stages. */
   private final boolean mayDelay;
 
@@ -54,8 +59,56 @@ final class SessionState {
     full = false;
   }
 
-  /** The next request of the session. */
-  DynamicMessage request(String session, ClusterView view, Offer offer) {
+  /** The next requests of the session, one after the other; the last one asks for the decision. */
+  List<DynamicMessage> requests(String session, ClusterView view, Offer offer) {
+    return parts(report(session, view, offer));
+  }
+
+  /** Messages that say together what a report says: first graphs, then states. */
+  private List<DynamicMessage> parts(DynamicMessage report) {
+    int stages = 0;
+    for (String field : List.of("jobs", "states")) {
+      for (DynamicMessage entry : Messages.list(report, field)) {
+        stages += Messages.list(entry, "stages").size();
+      }
+    }
+    if (stages <= REPORT_STAGES) {
+      return List.of(report);
+    }
+    List<DynamicMessage.Builder> parts = new ArrayList<>();
+    int room = 0;
+    for (String field : List.of("jobs", "states")) {
+      for (DynamicMessage entry : Messages.list(report, field)) {
+        int size = Messages.list(entry, "stages").size();
+        if (parts.isEmpty() || size > room) {
+          parts.add(part(report, parts.isEmpty()));
+          room = REPORT_STAGES;
+        }
+        Messages.add(parts.get(parts.size() - 1), field, entry);
+        room -= size;
+      }
+    }
+    if (Messages.has(report, "offer")) {
+      Messages.set(parts.get(parts.size() - 1), "offer", Messages.get(report, "offer"));
+    }
+    return parts.stream().map(DynamicMessage.Builder::build).toList();
+  }
+
+  /** Begins a part of a report; the first one has its number, and says what is gone and whether it is full. */
+  private DynamicMessage.Builder part(DynamicMessage report, boolean first) {
+    DynamicMessage.Builder part = Messages.builder("DecideRequest");
+    for (String field : List.of("session", "time_ms", "executors")) {
+      Messages.set(part, field, Messages.get(report, field));
+    }
+    Messages.set(part, "sequence", first ? Messages.get(report, "sequence") : (Object) (++sequence));
+    if (first) {
+      Messages.set(part, "full", Messages.get(report, "full"));
+      Messages.set(part, "gone", Messages.get(report, "gone"));
+    }
+    return part;
+  }
+
+  private DynamicMessage report(String session, ClusterView view, Offer offer) {
     if (full) {
       known.clear();
     }
