@@ -14,7 +14,7 @@ from decima.learning.recipe import RECIPES, Recipe
 from decima.systems.cloud.schedulers.registry import SCHEDULERS as CLOUD
 from decima.systems.cloud.sources import SOURCES as PLACEMENT_JOBS
 from decima.systems.cloud.sources import parse_placement_jobs
-from decima.systems.heterogeneous.schedulers.registry import SCHEDULERS as UNEQUAL
+from decima.systems.heterogeneous.schedulers.registry import SCHEDULERS as HETEROGENEOUS
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.registry import SCHEDULERS as SPARK
@@ -102,7 +102,7 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("own_parts", None)
     if "own_late" in OBJECTIVES.loaded():
         OBJECTIVES.remove("own_late")
-    for registry in (OBJECTIVES, SPARK, UNEQUAL, CLOUD, SOURCES, PLACEMENT_JOBS, RECIPES, Architecture.variants):
+    for registry in (OBJECTIVES, SPARK, HETEROGENEOUS, CLOUD, SOURCES, PLACEMENT_JOBS, RECIPES, Architecture.variants):
         registry._texts.clear()
 
 

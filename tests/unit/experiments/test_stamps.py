@@ -14,8 +14,8 @@ RUN = "tpch-full"
 ALL = set(experiment_names())
 # The benchmark has tasks on every system.
 CLOUD = {"cloud", "cloud_results", "benchmark"}
-UNEQUAL = {name for name in ALL if name.startswith("heterogeneous")} | {"benchmark"}
-SPARK = ALL - CLOUD - UNEQUAL | {"benchmark"}
+HETEROGENEOUS = {name for name in ALL if name.startswith("heterogeneous")} | {"benchmark"}
+SPARK = ALL - CLOUD - HETEROGENEOUS | {"benchmark"}
 
 
 def results():
@@ -70,12 +70,12 @@ CODE = {
         ("src/decima/systems/cloud/engine.py", r"\Z", "\nMORE = 1\n"), CLOUD,
     ),
     "a rule of another system": (
-        ("src/decima/systems/heterogeneous/schedulers/list_rules.py", r"\Z", "\nMORE = 1\n"), UNEQUAL,
+        ("src/decima/systems/heterogeneous/schedulers/list_rules.py", r"\Z", "\nMORE = 1\n"), HETEROGENEOUS,
     ),
     "the shared core": (("src/decima/core/random.py", r"\Z", "\nMORE = 1\n"), ALL),
     "a reader of people's own files": (("src/decima/workload/wfcommons.py", r"\Z", "\nMORE = 1\n"), set()),
     "capacity of event logs": (("src/decima/systems/spark/capacity.py", r"\Z", "\nMORE = 1\n"), {"capacity"}),
-    "data of the package": (("src/decima/systems/heterogeneous/data/tpch_shuffle.csv", r"\d", "7777"), UNEQUAL),
+    "data of the package": (("src/decima/systems/heterogeneous/data/tpch_shuffle.csv", r"\d", "7777"), HETEROGENEOUS),
     "a file of references": (("src/decima/bench/bench-1.references.json", r"\d", "7777"), {"benchmark"}),
     "tasks of the benchmark": (("src/decima/bench/bench-1.yaml", r"\d", "7777"), {"benchmark"}),
     "recorded runs": (("data/spark/experiment/card.json", r"\d", "7777"), {"real_spark"}),

@@ -10,14 +10,14 @@ from decima.learning.store import read_policy
 from decima.learning.training import change_texts, system_of_jobs
 
 BRIEF = {"teacher_iterations": 1, "validation_sequences": 2, "sequences": 1, "validate_every": 1}
-SPARK, UNEQUAL, CLOUD = "synthetic:n=3,sizes=xs", "lachesis-batch:jobs=2,executors=3", "generated:n=4"
+SPARK, HETEROGENEOUS, CLOUD = "synthetic:n=3,sizes=xs", "lachesis-batch:jobs=2,executors=3", "generated:n=4"
 
 
 @pytest.mark.parametrize(
     ("jobs", "system", "options"),
     [
         (SPARK, "spark", {"executors": 4, "workers": 1}),
-        (UNEQUAL, "heterogeneous", {"architecture": "fast"}),
+        (HETEROGENEOUS, "heterogeneous", {"architecture": "fast"}),
         (CLOUD, "cloud", {"betas": "0.5"}),
     ],
 )
@@ -46,7 +46,12 @@ def test_every_system_is_trained_by_one_function(jobs, system, options, tmp_path
 
 
 def test_jobs_say_their_system():
-    expected = {"tpch:n=3": "spark", "jobs.json": "spark", UNEQUAL: "heterogeneous", "lachesis-stream": "heterogeneous"}
+    expected = {
+        "tpch:n=3": "spark",
+        "jobs.json": "spark",
+        HETEROGENEOUS: "heterogeneous",
+        "lachesis-stream": "heterogeneous",
+    }
     expected |= {CLOUD: "cloud", "normal;burst": "cloud", "redrawn:trace=burst": "cloud", "mine.csv": "cloud"}
     assert {jobs: system_of_jobs(jobs) for jobs in expected} == expected
 
@@ -73,7 +78,7 @@ def test_changes_are_texts_values_or_groups():
     ("arguments", "message"),
     [
         ({"jobs": SPARK, "vms": "table4"}, "training has no option 'vms' here; it has: architecture, executors, mode"),
-        ({"jobs": UNEQUAL, "executors": 4}, "training has no option 'executors' here; it has: architecture"),
+        ({"jobs": HETEROGENEOUS, "executors": 4}, "training has no option 'executors' here; it has: architecture"),
         ({"jobs": SPARK, "system": "clod"}, "unknown system 'clod'; did you mean 'cloud'"),
         ({"jobs": None}, "drawn from a source, expected its name, got NoneType"),
         ({"jobs": "trickle"}, "unknown jobs 'trickle'"),
