@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     from decima.workload.jobs import Workload
 
 JobsText = Annotated[
-    str,
-    typer.Argument(
-        metavar="JOBS",
-        help="A source with options (tpch:n=5,sizes=2g), a file (.json, .parquet, .dax, .dot, .stg), or a folder.",
-    ),
+    str, typer.Argument(metavar="JOBS", help="A source with options (tpch:n=5,sizes=2g), or a file or folder of jobs.")
 ]
 
 
@@ -114,9 +110,7 @@ def check(
 
 def import_workflows(
     system: str,
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Task graphs (WfCommons .json, .dax, .dot, .stg).")
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Task graphs (.json, .dax, .dot, .stg).")],
     *,
     out: Annotated[Path, option("FILE", "Where to write jobs and cluster (.json).")],
     cluster: options.SystemOptions,

@@ -112,15 +112,13 @@ class Comparison:
         for row in summary.itertuples():
             sign = "" if math.isnan(row.mean) or not row.mark else f"{row.mark} "
             low = max(row.low, 0.0) if row.least >= 0.0 else row.low  # what is never negative has no such mean
-            ends = f"{low:{form}}", f"{row.high:{form}}"
-            interval = "" if math.isnan(row.low) or ends[0] == ends[1] else " to ".join(ends)
+            interval = _interval(row.low, f"{low:{form}}", f"{row.high:{form}}")
             change = "baseline"
             if row.scheduler != self.baseline:
                 change = "" if math.isnan(row.change_percent) else _mark_of_change(row.mark, marks[self.baseline])
                 change += _number(row.change_percent, "+.1f", " %")
-                ends = f"{row.change_low:+.1f}", f"{row.change_high:+.1f}"
-                if not math.isnan(row.change_low) and ends[0] != ends[1]:
-                    change += f" ({' to '.join(ends)})"
+                if ends := _interval(row.change_low, f"{row.change_low:+.1f}", f"{row.change_high:+.1f}"):
+                    change += f" ({ends})"
             rows.append(
                 {"scheduler": row.scheduler, shown: sign + _number(row.mean, form)}
                 | ({"95 % interval": interval} if self.num_runs > 1 else {})
@@ -278,6 +276,10 @@ def compare(
     return Comparison(pandas.DataFrame(frame), baseline, objective, chosen, label, drawn)
 
 
+def _interval(low: float, *ends: str) -> str:
+    return "" if math.isnan(low) or ends[0] == ends[1] else " to ".join(ends)
+
+
 def _labelled(schedulers, system: System) -> dict[str, SystemScheduler]:
     """Schedulers by label; names that occur twice get their text or parameters."""
     if isinstance(schedulers, Mapping):
@@ -311,8 +313,8 @@ def _workloads(jobs, seeds, system: System) -> tuple[list[SystemWorkload], list[
     """Lists of one workload and one seed per run."""
     if isinstance(jobs, (str, Path)):
         jobs = system.read_jobs(str(jobs))
-    if hasattr(jobs, "members") and (members := jobs.members(0)) is not None:  # of a folder: each once
-        jobs, seeds = members, DEFAULT_SEEDS
+    if members := getattr(jobs, "members", lambda seed: None)(0):
+        jobs, seeds = members, DEFAULT_SEEDS  # files of a folder, each once
     listed = isinstance(jobs, Sequence) and not isinstance(jobs, system.workload_type)
     if listed and not jobs:
         raise ConfigError("no workload given; expected at least one")

@@ -1,4 +1,4 @@
-"""Members of a collection that cannot be read: left out, counted and named, with the reason."""
+"""Members of a collection that cannot be read, with their reasons."""
 
 from __future__ import annotations
 

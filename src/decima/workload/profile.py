@@ -201,7 +201,9 @@ class JobProfile:
 
 
 def with_tasks(name: str, stages: Sequence[Stage], source: str) -> JobProfile:
-    """Profile without the stages that have no tasks, which pass their parents on to their children.
+    """Profile without stages that have no tasks.
+
+    Such a stage passes its parents on to its children.
 
     Args:
         name: Of the job.

@@ -1,4 +1,4 @@
-"""Task graphs in the formats that papers publish: Pegasus DAX, DOT, STG, and the WfFormat of WfCommons.
+"""Task graphs of other tools: Pegasus DAX, DOT, STG, WfFormat.
 
 Times are seconds, data is megabytes (`docs/workload-format.md` says how each format is read). The content of a file
 tells its format, whatever it is called.
@@ -136,7 +136,7 @@ def _float(text: str) -> float | str:
 
 
 def _stg(text: str, path: Path) -> Workflow:
-    """Standard Task Graph: number of tasks, then number, time, count of parents and parents of each."""
+    """Standard Task Graph: a count, then number, time and parents of each task."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     words = iter(" ".join(lines).split())
     count = int(next(words))
@@ -210,19 +210,19 @@ def _parse_dot(tokens: Iterator[str], path: Path) -> tuple[str, dict[str, dict[s
 
     def attributes(token: str) -> tuple[dict[str, str], str]:
         """Attribute lists from a token on, and the token behind them."""
-        found: dict[str, str] = {}
+        read: dict[str, str] = {}
         while token == "[":
             token = next(tokens)
             while token != "]":
                 key, token = token.strip('"').lower(), next(tokens)
                 if token == "=":
-                    found[key], token = next(tokens).lstrip('"'), next(tokens)
+                    read[key], token = next(tokens).lstrip('"'), next(tokens)
                 while token in (",", ";"):
                     token = next(tokens)
                 if token == "":
                     raise fail("the end", "]")
             token = next(tokens)
-        return found, token
+        return read, token
 
     token = next(tokens).lower()
     token = next(tokens).lower() if token == "strict" else token
@@ -244,8 +244,8 @@ def _parse_dot(tokens: Iterator[str], path: Path) -> tuple[str, dict[str, dict[s
             token = next(tokens)
             token = token if token == "{" else next(tokens)
         elif word in defaults:
-            found, token = attributes(next(tokens))
-            defaults[word] |= found
+            read, token = attributes(next(tokens))
+            defaults[word] |= read
         elif token in ("[", "]", "=", ",", ":", "->", "--"):
             raise fail(token, "a node")
         else:
@@ -262,10 +262,10 @@ def _parse_dot(tokens: Iterator[str], path: Path) -> tuple[str, dict[str, dict[s
                 token = next(tokens)
             if token == "--":
                 raise fail(token, "->")
-            found, token = attributes(token)
+            read, token = attributes(token)
             for name in path_of_nodes:
                 nodes.setdefault(name, dict(defaults["node"]))
             if len(path_of_nodes) == 1:
-                nodes[path_of_nodes[0]] |= found
-            edges += [(pair, defaults["edge"] | found) for pair in pairwise(path_of_nodes)]
+                nodes[path_of_nodes[0]] |= read
+            edges += [(pair, defaults["edge"] | read) for pair in pairwise(path_of_nodes)]
     return title, nodes, edges

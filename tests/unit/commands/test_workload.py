@@ -92,4 +92,4 @@ def test_the_trace_is_reported_and_written(folder):
     jobs = load(folder / "w.json")
     assert f"Alibaba-like (generated): {len(jobs)} jobs of 60" in line
     assert "3,000 executors become 1,500" in line
-    assert (folder / "r.csv").read_text().startswith("what,count\njobs,60\n")
+    assert (folder / "r.csv").read_text().startswith("what,count,examples\njobs,60,\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
@@ -10,18 +11,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decima.core.errors import WorkloadError
+from decima.workload.left_out import LeftOut
 
 _LARGEST = 1e12
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def read_rows(path: str | Path, required: Sequence[str], optional: Sequence[str] = ()) -> list[tuple[str, dict]]:
+def read_rows(
+    path: str | Path, required: Sequence[str], optional: Sequence[str] = (), left_out: LeftOut | None = None
+) -> list[tuple[str, dict]]:
     """Rows of a csv file with a header line.
 
     Args:
         path: The file, UTF-8.
         required: Columns that it must have.
         optional: Columns that it may have.
+        left_out: Notes rows with another number of values; without it, they are an error.
 
     Returns:
         Of every row where it is (file and line), and its texts by column.
@@ -52,11 +57,13 @@ def read_rows(path: str | Path, required: Sequence[str], optional: Sequence[str]
             if not row:
                 continue
             if len(row) != len(header):
-                raise WorkloadError(f"{where}: {len(row)} values for {len(header)} columns")
+                with contextlib.nullcontext() if left_out is None else left_out.member():
+                    raise WorkloadError(f"{where}: {len(row)} values for {len(header)} columns")
+                continue
             rows.append((where, {name: value.strip() for name, value in zip(header, row, strict=True)}))
     except csv.Error as error:
         raise WorkloadError(f"{path}, line {reader.line_num}: {error}") from error
-    if not rows:
+    if not rows and not (left_out and left_out.reasons):
         raise WorkloadError(f"{path} has no rows; expected at least one")
     return rows
 

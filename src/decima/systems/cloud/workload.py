@@ -22,6 +22,7 @@ from decima.core.checks import is_name, is_number, is_whole
 from decima.core.errors import WorkloadError
 from decima.systems.cloud import tabular
 from decima.systems.cloud.catalog import MIB_PER_GB, Cluster
+from decima.workload.left_out import LeftOut
 
 if TYPE_CHECKING:
     import pandas
@@ -141,26 +142,32 @@ class PlacementWorkload:
 
 
 def load_jobs(path: str | Path) -> PlacementWorkload:
-    """Read jobs from a csv file with the columns :data:`COLUMNS`.
+    """Read jobs from a csv file with the columns :data:`COLUMNS`; malformed rows are left out.
 
     Types are 1, 2, 3 or cpu, memory, network.
 
     Raises:
         OSError: The file cannot be read.
-        WorkloadError: A row is not as expected; says which and why.
+        WorkloadError: It is no such table, or no row is left; says which is wrong and why.
+
+    Warns:
+        UserWarning: Rows are left out, with reasons.
     """
     jobs: list[PlacementJob] = []
     seen: set[int] = set()
-    for where, row in tabular.read_rows(path, COLUMNS):
-        jobs.append(_job(where, row))
-        if jobs[-1].id in seen:
-            raise WorkloadError(f"{where}: id {jobs[-1].id} was there before; expected every job once")
-        seen.add(jobs[-1].id)
-        if len(jobs) > 1 and jobs[-1].arrival_s < jobs[-2].arrival_s:
-            raise WorkloadError(
-                f"{where}: arrival_s is {jobs[-1].arrival_s:g} after {jobs[-2].arrival_s:g}; "
-                "expected rows in order of arrival"
-            )
+    left_out, unsorted = LeftOut(str(path)), ""
+    for where, row in tabular.read_rows(path, COLUMNS, left_out=left_out):
+        with left_out.member():
+            job = _job(where, row)
+            if job.id in seen:
+                raise WorkloadError(f"{where}: id {job.id} was there before; expected every job once")
+            seen.add(job.id)
+            jobs.append(job)
+            if len(jobs) > 1 and job.arrival_s < jobs[-2].arrival_s:  # of the file, no fault of one row
+                unsorted = f"{where}: arrival_s is {job.arrival_s:g} after {jobs[-2].arrival_s:g}"
+    if unsorted:
+        raise WorkloadError(f"{unsorted}; expected rows in order of arrival")
+    left_out.finish(len(jobs))
     return PlacementWorkload(tuple(jobs), Path(path).stem)
 
 

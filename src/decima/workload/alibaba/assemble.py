@@ -145,7 +145,7 @@ def assemble(
 
 
 def _fault(members: list[int], rows: StageRows, parsed: list[TaskName | None]) -> str | None:
-    """Field of the report that says why a job cannot be simulated; None if it can."""
+    """Field of the report that says why a job is left out, or None."""
     named = [parsed[row] for row in members if parsed[row] is not None]
     if not named:
         return "jobs_of_independent_tasks"
@@ -163,7 +163,7 @@ def _fault(members: list[int], rows: StageRows, parsed: list[TaskName | None]) -
 
 
 def _order(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Position of each number in the topological order, small ones first; those in or below a cycle lack."""
+    """Topological position of each number that is not in or below a cycle."""
     children: dict[int, list[int]] = {number: [] for number in parents}
     for number, above in parents.items():
         for parent in above:

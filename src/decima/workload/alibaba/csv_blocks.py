@@ -69,12 +69,12 @@ def read_blocks(
                 rows += len(block)
                 yield block
         except pa.ArrowInvalid as error:  # a text where a number is expected: read texts, and convert what can be
-            given, rows, skipped, reason = rows, 0, 0, str(error).splitlines()[0]
+            yielded, rows, skipped, reason = rows, 0, 0, str(error).splitlines()[0]
             for block in blocks(dict.fromkeys(wanted, pa.string())):
                 good, converted = _converted(block, types)
                 textual += len(block) - int(np.count_nonzero(good))
-                if rows + len(block) > given:
-                    yield converted.slice(max(0, given - rows))
+                if rows + len(block) > yielded:
+                    yield converted.slice(max(0, yielded - rows))
                 rows += len(block)
     except OSError as error:
         raise DataUnavailableError(f"cannot read {path}: {error.strerror or error}") from error

@@ -47,13 +47,13 @@ class TraceReport:
     examples: dict[str, list[str]] = field(default_factory=dict)  # first jobs that are left out, by field
 
     def leave_out(self, reason: str, job: str) -> None:
-        """Count a job under the field of a reason, and keep the names of the first three."""
+        """Count a job that is left out, and keep the first three names."""
         setattr(self, reason, getattr(self, reason) + 1)
         names = self.examples.setdefault(reason, [])
         names += [job] if len(names) < 3 else []
 
     def left_out(self) -> str:
-        """Jobs that are left out, by reason with the first names; those without any DAG are not named."""
+        """Sentence about jobs that have a DAG and are left out."""
         parts = []
         for reason, names in self.examples.items():
             count = getattr(self, reason)
@@ -63,7 +63,7 @@ class TraceReport:
         return "; ".join(parts + [f"{self.malformed_rows:,} malformed rows"] * (self.malformed_rows > 0))
 
     def table(self) -> pandas.DataFrame:
-        """Table with a row per number: ``what``, ``count`` and, of jobs that are left out, the first names."""
+        """Table with a row per number: ``what``, ``count`` and first names."""
         import pandas
 
         rows = [

@@ -71,7 +71,6 @@ BAD_JOBS = {
     "negative arrival": (HEADER + "-1,1,1,2,4,3,50\n", r"line 2: arrival_s is '-1'"),
     "unknown type": (HEADER + "0,1,4,2,4,3,50\n", r"line 2: type is '4'; expected 1, 2 or 3, or one of cpu"),
     "type in words": (HEADER + "0,1,gpu,2,4,3,50\n", r"line 2: type is 'gpu'; expected 1, 2 or 3, or one of cpu"),
-    "repeated id": (HEADER + ROW + "\n5,1,1,2,4,3,50\n", r"line 3: id 1 was there before"),
     "unsorted": (HEADER + "9,1,1,2,4,3,50\n5,2,1,2,4,3,50\n", r"line 3: arrival_s is 5 after 9"),
     "many executors": (HEADER + "0,1,1,2,4,1e9,50\n", r"line 2.*executors is 1000000000"),
     "open quote": (HEADER + '"0,1,1,2,4,3,50\n', r"unexpected end of data"),
@@ -84,6 +83,16 @@ for _text in ("1_000", "١", "１", "1e", "0x10", "infinity", ""):
 def test_bad_job_files(text, message, tmp_path):
     with pytest.raises(WorkloadError, match=message):
         load_jobs(written(tmp_path / "bad.csv", text))
+
+
+ODD_ROWS = {name: text.removeprefix(HEADER) for name, (text, message) in BAD_JOBS.items() if "line 2" in message}
+
+
+@pytest.mark.parametrize("row", [*ODD_ROWS.values(), "5,7,1,2,4,3,50\n"], ids=[*ODD_ROWS, "repeated id"])
+def test_a_malformed_row_is_left_out_and_named(row, tmp_path):
+    path = written(tmp_path / "odd.csv", GOOD + row + "8,9,1,1,1,1,5\n")
+    with pytest.warns(UserWarning, match=r"odd\.csv: 1 of 4 jobs left out: .*odd\.csv, line 4"):
+        assert [job.id for job in load_jobs(path).jobs] == [1, 7, 9]
 
 
 def test_a_file_that_is_no_text(tmp_path):

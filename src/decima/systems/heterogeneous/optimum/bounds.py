@@ -36,7 +36,7 @@ def lower_bound(instance: Instance, *, duplicate: bool = True) -> float:
 
 
 def unit_s(instance: Instance) -> Fraction | None:
-    """Largest unit in which all times of an instance are whole, seconds; None without one above 1e-15.
+    """Largest unit in s in which all times are whole; None below 1e-15.
 
     Times are those of nodes on executors, of transfers between them and of arrivals, with every number read as the
     shortest decimal that it is written as. A schedule in which nothing could start earlier begins and ends everything
