@@ -33,6 +33,8 @@ SPARK_ROOMS = (
     *("-systems/spark/appearance.py", "-systems/spark/capacity.py"),
 )
 POLICY_ROOMS = (*SPARK_ROOMS, "systems/spark/policy", "systems/spark/policy/kernel")
+# Recorded runs of real Spark, and their queries.
+LOGS = ("connect/eventlog", "connect/cluster", "connect/cluster/tpch_queries")
 # What figures are drawn with, beside the code of their tables.
 DRAWING = ("plotting", "core/appearance.py", *(f"systems/{name}/appearance.py" for name in SYSTEM_MODULES))
 

@@ -23,7 +23,7 @@ from experiments.captions import INTERVAL, SPARK_WORKLOAD, Run, Tables
 from experiments.comparisons import policy_row, rows_renamed
 from experiments.experiment import Context, Experiment, Files, Policies
 from experiments.params import checkout
-from experiments.rooms import POLICY_ROOMS
+from experiments.rooms import LOGS, POLICY_ROOMS
 from measure.fidelity.simulation import batch_workload, cluster_settings, plan_profiles
 from measure.records import CONTROL
 from measure.results import Measured, read
@@ -296,7 +296,7 @@ EXPERIMENT = Experiment(
     "real_spark",
     "§2.3 and §7.2 on a real cluster, Figures 3 and 9a",
     compute,
-    rooms=(*POLICY_ROOMS, "measure", "measure/fidelity"),
+    rooms=(*POLICY_ROOMS, *LOGS, "measure", "measure/fidelity"),
     figures=(real_spark_gantt, real_spark_bars, real_spark_changes, real_spark_jobs),
     inputs=(Files(["data/spark/experiment"]), Policies(("spark-batch",))),
     tiny={"seeds": 2},

@@ -10,7 +10,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import SPARK_WORKLOAD, Run, Tables
 from experiments.experiment import Context, Experiment, FilesIn
 from experiments.params import checkout
-from experiments.rooms import SPARK_ROOMS
+from experiments.rooms import LOGS, SPARK_ROOMS
 from measure.fidelity.tables import fidelity_tables
 from measure.logs import read_alone, read_mixes
 
@@ -170,14 +170,7 @@ EXPERIMENT = Experiment(
     "fidelity",
     "appendix D, Figure 18",
     compute,
-    rooms=(
-        *SPARK_ROOMS,
-        "measure",
-        "measure/fidelity",
-        "connect/eventlog",
-        "connect/cluster",
-        "connect/cluster/tpch_queries",
-    ),
+    rooms=(*SPARK_ROOMS, *LOGS, "measure", "measure/fidelity"),
     figures=(fig18a_alone, fig18b_mix, fidelity_points, fidelity_errors, fidelity_effects),
     inputs=(FilesIn("fidelity", ("alone", "mixes"), ("runs.csv", "card.json", "events", "runs")),),
     tiny={"alone": ["data/alone"], "mixes": ["data/mix"], "simulations": 2},

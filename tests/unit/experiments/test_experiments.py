@@ -172,16 +172,17 @@ MACHINERY |= {"pyproject.toml", "src/decima/__init__.py", "experiments/experimen
 def check_rests_on_stamp(name, of_tables, of_figures):
     """All code and data of the checkout that were opened or executed are in the stamp.
 
-    Of plotting and of other systems nothing may be called for tables: modules import the first for their figures, and
-    the table of systems imports the others.
+    Of plotting, the service and other systems nothing may be called for tables: modules import the first for their
+    figures, and registries import the others.
     """
     chosen = experiment(name)
     rooms = {str(path) for path in room_files(chosen.rooms)}
     drawing = rooms | {str(path) for path in room_files(DRAWING)}
     own = {room.split("/")[1] for room in chosen.rooms if room.startswith("systems/")}
-    passive = ("src/decima/plotting/", *(f"src/decima/systems/{each}/" for each in SYSTEM_MODULES if each not in own))
+    passive = ("src/decima/connect/service/", "src/decima/connect/__init__.py", "src/decima/plotting/")
+    passive += tuple(f"src/decima/systems/{each}/" for each in SYSTEM_MODULES if each not in own)
     for part, found, covered in (("tables", of_tables, rooms), ("figures", of_figures, drawing)):
-        data = [each for each in found["opened"] if not each.endswith((".py", ".pyc", ".nbc", ".nbi"))]
+        data = [each for each in found["opened"] if not each.endswith(".py") and "__pycache__" not in each]
         imported = [each for each in found["imported"] if not each.startswith(passive)] if part == "tables" else []
         code = [each for each in imported + found["called"] if each.startswith(("src/", "measure/"))]
         outside = {*data, *code} - covered - MACHINERY

@@ -24,10 +24,17 @@ def audit(event, values):
 
 
 def note(frame, event, _):
-    """Functions that are called; TensorFlow asks all modules that a function sees for names that they do not have."""
+    """Functions that are called but by a module that is being imported.
+
+    TensorFlow asks all modules that a function sees for names that they do not have.
+    """
     code = frame.f_code
-    if watching and event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_qualname != "__getattr__":
-        found["called"].add(code.co_filename)
+    function = code.co_flags & inspect.CO_OPTIMIZED and code.co_qualname != "__getattr__"
+    if watching and event == "call" and function and code.co_filename not in found["called"]:
+        while frame and frame.f_code.co_name != "<module>":
+            frame = frame.f_back
+        if frame is None or frame.f_code.co_filename == __file__:
+            found["called"].add(code.co_filename)
 
 
 @contextmanager
