@@ -36,7 +36,7 @@ def test_answer_table_and_files_which_the_same_call_writes_again(folder):
     assert sorted(written) == ["e.conf", "o.json", "p.html"]
     lines = shown.splitlines()
     assert lines[0].startswith("1 recording, each application alone: 6 queries used")
-    table = [line.split() for line in lines if re.match(r" +\d+\*? ", line)]
+    table = [line.split() for line in lines if re.match(r" +\d+\*? .* s ", line)]
     assert [row[0].rstrip("*") for row in table] == ["1", "2", "4"]
     assert any("the logs have one size" in line.lower() for line in lines)
     assert re.search(r"executors? of 1 core with spark_fifo \(knee\): run [\d.]+ s ± 15 %", lines[-1])
@@ -124,9 +124,8 @@ def test_bad_options(words, sentence, folder):
 def test_bad_logs(folder):
     cut = write(folder / "cut", small_log()[:-1])
     sentence = refuse("capacity", cut)
-    assert sentence.startswith(
-        "no application in the event logs has a complete query; nothing can be simulated (1 query: "
-    )
+    assert sentence.startswith("no application in the event logs has a complete query; nothing can be simulated (")
+    assert "1 query: a job did not end in the log" in sentence
     (folder / "secret").write_bytes(b"\x8f\x03 encrypted")
     assert "holds no event of a Spark event log" in refuse("capacity", folder / "secret")
     assert refuse("capacity", folder / "missing") == f"no event log at {folder / 'missing'}"
@@ -174,10 +173,13 @@ def test_dynamic_allocation_and_losses(folder):
 
 
 def lossy_log(lost):
-    """A query of ten tasks, of which so many have no end."""
-    tasks = [task_end(index, 1, 1000 * index, 1000 * index + 1000, index) for index in range(10 - lost)]
-    begin = [application_start(), executor_added("1"), job_start(0, [stage(1, 10, (), 1)])]
-    return [*begin, *tasks, job_end(0, 10_000)]
+    """A query of ten stages of two tasks, so many of which have no end of their second one."""
+    stages = [stage(number, 2, (number - 1,) if number else (), number) for number in range(10)]
+    lines = [application_start(), executor_added("1", 0, 2), job_start(0, stages)]
+    for number in range(10):
+        for index in range(1 if number < lost else 2):
+            lines.append(task_end(2 * number + index, number, 1000 * number, 1000 * number + 1000, index))
+    return [*lines, job_end(0, 10_000)]
 
 
 @pytest.mark.parametrize(("lost", "refused"), [(0, False), (4, False), (6, True)])
@@ -186,12 +188,12 @@ def test_what_is_lost_stands_beside_every_answer(lost, refused, tmp_path, folder
     files = ("--out", folder / "o.json", "--page", folder / "p.html")
     if refused:
         sentence = refuse("capacity", log, *FEW, *files)
-        assert sentence.startswith("only 40 % of tasks")
+        assert sentence.startswith("only 70 % of tasks, 40 % of stages, 100 % of queries")
         assert "6 task: not in the log although the job succeeded" in sentence
         assert names(folder) == []
     shown = show("capacity", log, *FEW, *files, *(("--anyway",) if refused else ()))
     document, page = read_json(folder / "o.json"), (folder / "p.html").read_text(encoding="utf-8")
-    assert document["report"]["completeness"]["tasks"] == pytest.approx((10 - lost) / 10)
+    assert document["report"]["completeness"]["stages"] == pytest.approx((10 - lost) / 10)
     warning = "Less than half of the logs could be used" if refused else "The logs are not complete"
     for text in (shown, page, "".join(document["warnings"])):
         assert (warning in text) == bool(lost)
@@ -217,7 +219,7 @@ def test_a_stream_is_sized_by_its_interval(tmp_path, folder):
         batches += [task_end(10 * number + each, number, at, at + 1000, each) for each in tasks]
         batches += [job_end(number, at + 1000)]
     log = write(tmp_path / "log", [application_start(), executor_added("1", 0, 4), *batches])
-    shown = show("capacity", log, *FEW, "--out", folder / "o.json")
+    shown = show("capacity", log, *FEW, "--hosts", "many", "--out", folder / "o.json")
     assert "stream words: 5 micro-batches, one every 3 s" in shown
     assert "2 executors of 1 core" in shown.splitlines()[-1]
     assert "(smallest for p95<3s)" in shown.splitlines()[-1]
