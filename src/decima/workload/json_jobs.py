@@ -62,7 +62,8 @@ def load(path: str | os.PathLike) -> Workload:
             left_out.finish(len(files) - len(left_out.reasons))
         return Workload(tuple(jobs), path.stem)
     if path.suffix == ".parquet":
-        return Workload(tuple(Job(profile) for profile in parquet.read_profiles(path)), path.stem)
+        jobs = tuple(Job(profile) for profile in parquet.read_profiles(path))
+        return Workload(jobs, path.stem, settings=parquet.read_settings(path))
     graph = read_task_graph(path)
     with parquet.inside(path):
         if graph is not None:
@@ -95,7 +96,7 @@ def save(workload: Workload, path: str | os.PathLike) -> None:
             reference = {"profile": key}
         references[profile] = reference
     jobs = [references[job.profile] | _arrival_body(job) for job in workload.jobs]
-    atomic_write_text(path, _layout(workload.label, profiles, jobs))
+    atomic_write_text(path, _layout(workload.label, workload.settings, profiles, jobs))
 
 
 def _parse(path: Path) -> Any:
@@ -116,9 +117,10 @@ def _workload(content: Any, path: Path) -> Workload:
         content = {"jobs": content}
     where = "workload"
     _expect(where, "the content", content, dict)
-    _check_keys(where, content, required=("jobs",), optional=("label", "profiles"))
+    _check_keys(where, content, required=("jobs",), optional=("label", "profiles", "settings"))
     bodies = _expect(where, "profiles", content.get("profiles", {}), dict)
     label = _expect(where, "label", content.get("label", path.stem), str)
+    settings = _expect(where, "settings", content.get("settings", {}), dict)
     named: dict[str, JobProfile | WorkloadError] = {}
     for name, body in bodies.items():
         try:
@@ -130,7 +132,7 @@ def _workload(content: Any, path: Path) -> Workload:
         with left_out.member():
             jobs.append(_job(index, entry, named, bodies))
     left_out.finish(len(jobs))
-    return Workload(tuple(jobs), label)
+    return Workload(tuple(jobs), label, settings=settings)
 
 
 def _job(index: int, entry: Any, named: Mapping[str, JobProfile | WorkloadError], bodies: Mapping[str, Any]) -> Job:
@@ -308,13 +310,13 @@ def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
     return body
 
 
-def _layout(label: str, profiles: dict[str, dict], jobs: list[dict]) -> str:
+def _layout(label: str, settings: Mapping[str, Any], profiles: dict[str, dict], jobs: list[dict]) -> str:
     """Format the file with one line per profile and per job."""
 
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
-    lines = ["{", f'"label": {text(label)},']
+    lines = ["{", f'"label": {text(label)},', *([f'"settings": {text(dict(settings))},'] if settings else [])]
     if profiles:
         lines += ['"profiles": {', ",\n".join(f"  {text(key)}: {text(body)}" for key, body in profiles.items()), "},"]
     lines += ['"jobs": [', ",\n".join(f"  {text(job)}" for job in jobs), "]", "}"]
