@@ -13,7 +13,7 @@ import numpy as np
 
 from decima.connect.cluster import tpch_tables
 from decima.connect.eventlog.profiles import profiles_of
-from decima.connect.eventlog.tables import USED
+from decima.connect.eventlog.report import USED
 from decima.core.errors import DataUnavailableError
 from decima.workload import embedded, measured, profile_arrays
 from decima.workload.measured import profile_name

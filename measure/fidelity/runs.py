@@ -99,8 +99,7 @@ def _runs(index: int, application: Application) -> pandas.DataFrame:
     import pandas
 
     queries = application.queries
-    named = queries.name != application.app_id + "/" + queries["query"]
-    queries = queries[named & (queries.skipped == "")]
+    queries = queries[queries.named & (queries.skipped == "")]
     fresh = application.tasks[application.tasks.wave == "fresh"].groupby("query", observed=True).size()
     rows = []
     for row in queries.itertuples(index=False):

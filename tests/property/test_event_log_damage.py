@@ -67,10 +67,10 @@ def check_tables(application):
     assert (queries.peak_tasks <= application.executors.slots.sum()).all()
     assert set(stages["query"]) <= set(usable["query"])
     assert not queries["query"].duplicated().any()
-    count = application.report.groupby("item")["count"].sum()
+    count = application.report.table.groupby("item")["count"].sum()
     assert count.get("query", 0) == len(queries)
     assert count.get("task", 0) >= len(tasks)
-    assert (application.report["count"] > 0).all()
+    assert (application.report.table["count"] > 0).all()
 
 
 def check_profiles(application):
@@ -85,7 +85,7 @@ def check_profiles(application):
 
 def check_counts(application, lines):
     """The report against a count of its own over the lines."""
-    count = application.report.groupby("item")["count"].sum()
+    count = application.report.table.groupby("item")["count"].sum()
     assert count["line"] == len(lines)
     assert count.get("task", 0) == sum(_event(line) == "SparkListenerTaskEnd" for line in lines)
 

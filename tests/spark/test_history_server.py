@@ -69,7 +69,7 @@ def test_applications_and_logs_of_a_history_server(rolling, tmp_path):
     (direct,) = read_event_logs([logs])
     with history_server(logs, tmp_path) as address:
         (listed,) = list_applications(address)
-        assert (listed.app_id, listed.name, listed.completed) == (direct.app_id, "two queries", True)
+        assert (listed.app_id, listed.name, listed.completed) == (direct.key.app_id, "two queries", True)
         with local_logs([f"{address}/{listed.app_id}"]) as paths:
             (served,) = read_event_logs(paths)
         assert served.tasks.equals(direct.tasks)

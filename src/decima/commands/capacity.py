@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from decima.commands.from_logs import read_applications
+from decima.commands.from_logs import read_logs
 from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
 from decima.commands.shared.options import option
@@ -126,7 +126,7 @@ def capacity(
 
     with options.opened(scheduler or ["fifo", "fair"]) as schedulers:
         with local_logs(logs) as paths:
-            applications, _, _ = read_applications(paths)
+            applications = read_logs(paths)
         recorded = read_recordings(applications, unit=unit, data=times, hosts=hosts)
         cores = cores or recorded.cores
         if recorded.unit == "application":

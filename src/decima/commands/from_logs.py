@@ -15,35 +15,19 @@ from decima.core.progress import progress_bar
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
-    import pandas
-
-    from decima.connect.eventlog.application import Application
+    from decima.connect.eventlog.application import EventLogs
 
 TABLES = ("sizes", "runs", "report")
 
 
-def read_applications(logs: Sequence[Path]) -> tuple[list[Application], int, int]:
-    """Read the applications of logs, each once, with a progress bar.
-
-    Returns:
-        The applications, the number of logs, and how many of them were another copy of an application.
-    """
-    from decima.connect.eventlog.application import read_event_log
+def read_logs(logs: Sequence[Path]) -> EventLogs:
+    """Read the applications of logs with a progress bar."""
+    from decima.connect.eventlog.application import read_event_logs
     from decima.connect.eventlog.files import find_logs
 
-    files = find_logs(logs)
-    applications: dict[tuple[str, int], Application] = {}
-    twice = 0
-    total = max(1, sum(log.size for log in files))
+    total = max(1, sum(log.size for log in find_logs(logs)))
     with progress_bar("event logs", 1, share=True) as bar:
-        for log in files:
-            application = read_event_log(log.path, lambda size: bar.update(size / total))
-            key = application.app_id, application.start_ms
-            twice += key in applications
-            # Of two copies, the one with more tasks counts.
-            if key not in applications or len(application.tasks) > len(applications[key].tasks):
-                applications[key] = application
-    return list(applications.values()), len(files), twice
+        return read_event_logs(logs, lambda size: bar.update(size / total))
 
 
 def from_spark(
@@ -54,6 +38,7 @@ def from_spark(
     named_only: Annotated[
         bool, typer.Option("--named-only", help="Only queries named by a decima property or a job description.")
     ] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Also use logs of which less than half is usable.")] = False,
 ) -> None:
     """Make job profiles from Spark event logs.
 
@@ -64,29 +49,23 @@ def from_spark(
     for path in (out, *tables.values()):
         check_output(path, ".parquet" if path is out else ".csv", inputs=tuple(logs))
     from decima.connect.eventlog.profiles import collect_profiles
+    from decima.connect.eventlog.report import USED
     from decima.workload import write_profiles
 
-    applications, logs_read, twice = read_applications(logs)
-    collected = collect_profiles(applications, named_only=named_only)
-    _print(collected.report)
-    if twice:
-        typer.echo(f"{twice:>12,}  event log: another copy of an application that is counted once")
+    logs_read = read_logs(logs)
+    collected = collect_profiles(logs_read, named_only=named_only)
+    for line in collected.report.lines():
+        typer.echo(line)
     if not collected.profiles:
-        raise EventLogError(f"no complete query in {count(logs_read, 'event log')}; nothing was written")
+        raise EventLogError(f"no complete query in {count(len(logs_read), 'event log')}; nothing was written")
+    collected.report.check(anyway)
     for name, path in tables.items():
-        write_table(path, getattr(collected, name))
+        table = getattr(collected, name)
+        write_table(path, table.table if name == "report" else table)
     with output_path(out) as temporary:
         write_profiles(collected.profiles, temporary, {"label": out.stem})
-    tasks = collected.report
-    used = int(tasks[(tasks["item"] == "task") & (tasks["reason"] == "used")]["count"].sum())
+    tasks = sum(note.count for note in collected.report.notices if (note.item, note.reason) == ("task", USED))
     typer.echo(
-        f"{count(logs_read, 'event log')}: {count(len(collected.profiles), 'profile')} of "
-        f"{count(int((collected.runs['job'] != '').sum()), 'run')}, {count(used, 'task')}; wrote {out}"
+        f"{count(len(logs_read), 'event log')}: {count(len(collected.profiles), 'profile')} of "
+        f"{count(int((collected.runs['job'] != '').sum()), 'run')}, {count(tasks, 'task')}; wrote {out}"
     )
-
-
-def _print(report: pandas.DataFrame) -> None:
-    """Print what was used, what was not, and remarks, added up over all logs."""
-    total = report.groupby(["item", "reason"], sort=False)["count"].agg(["sum", "size"])
-    for (item, reason), row in total.iterrows():
-        typer.echo(f"{row['sum']:>12,}  {item.removeprefix('note ')}: {reason}")

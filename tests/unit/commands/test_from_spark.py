@@ -22,11 +22,11 @@ def test_profiles_and_tables_of_a_real_log(folder):
     sizes, runs, report = (pandas.read_csv(folder / name, keep_default_na=False) for name in reversed(SIDE))
     assert sizes["job"].unique().tolist() == ["join", "subquery", "scan"]
     assert runs["job"].tolist() == ["join", "join", "subquery", "subquery", "scan", "scan"]
-    assert report.columns.tolist() == ["app_id", "item", "reason", "count", "detail"]
+    assert report.columns.tolist() == ["application", "item", "reason", "count", "detail"]
 
 
 def test_what_was_used_and_skipped_is_printed(folder):
-    shown = show("workload", "from-spark", LOGS / "failed-task.zstd", "--out", folder / "jobs.parquet")
+    shown = show("workload", "from-spark", LOGS / "failed-task.zstd", "--anyway", "--out", folder / "jobs.parquet")
     printed = [line.strip() for line in shown.splitlines()]
     assert "1  query: used" in printed
     assert "1  query: a job failed or was cancelled" in printed

@@ -11,6 +11,11 @@ def line(event, **fields):
     return json.dumps({"Event": event, **fields}, separators=(",", ":")).encode() + b"\n"
 
 
+def application_start(app_id="app-1", at=0, attempt=None, name="nightly"):
+    fields = {"App Name": name, "App ID": app_id, "Timestamp": T0 + at}
+    return line("SparkListenerApplicationStart", **fields | ({} if attempt is None else {"App Attempt ID": attempt}))
+
+
 def stage(stage_id, tasks=1, parents=(), rdd=None, name="scan"):
     info = {"Stage ID": stage_id, "Stage Attempt ID": 0, "Number of Tasks": tasks, "Parent IDs": list(parents)}
     if rdd is not None:

@@ -12,15 +12,25 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from decima.connect.eventlog.events import EventRecords
 from decima.connect.eventlog.files import MAX_LINE_BYTES, Damage, LogFiles, find_logs, read_lines
 from decima.connect.eventlog.queries import find_runs
-from decima.connect.eventlog.tables import USED, executor_table, query_table, stage_table, task_table
+from decima.connect.eventlog.report import (
+    USED,
+    ApplicationKey,
+    Completeness,
+    LogReport,
+    Notice,
+    join_reports,
+)
+from decima.connect.eventlog.tables import executor_table, query_table, stage_table, task_table
 from decima.core.errors import ConfigError, EventLogError
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ class Application:
     """Tables and facts of one Spark application, read from its event log."""
 
     path: Path  # the log
-    app_id: str  # Spark's id, or the name of the log when it has none
+    key: ApplicationKey  # its identity
     name: str  # the application's name
     spark_version: str  # empty when the log does not tell
     adaptive: bool | None  # whether adaptive execution was switched on; None where the log does not tell
@@ -43,8 +53,44 @@ class Application:
     stages: pandas.DataFrame  # one row per stage of a merged query
     queries: pandas.DataFrame  # one row per query
     executors: pandas.DataFrame  # one row per executor process
-    # Columns `item`, `reason`, `count`, `detail`: the counts of an item (line, task, query) add up to all there are.
-    report: pandas.DataFrame
+    report: LogReport  # what was read, what was not and why
+
+    @property
+    def left_out(self) -> pandas.DataFrame:
+        """When queries that are not used held the cluster, one row each, by submission.
+
+        Columns: `query`, `reason`, `submit_ms`, `end_ms` (its end; where it has none, the end of its last task),
+        `tasks` and `task_ms` (how many tasks ended and their total time). The last row, without a query, has the tasks
+        whose job is not in the log.
+        """
+        import pandas
+
+        rows = []
+        tasks = self.tasks.groupby("query_number")
+        names = self.queries["query"].tolist()
+        for number in [*np.flatnonzero(self.queries.skipped != "").tolist(), -1]:
+            mine = tasks.get_group(number) if number in tasks.groups else self.tasks.iloc[:0]
+            if number < 0 and mine.empty:
+                continue
+            row = self.queries.iloc[number] if number >= 0 else None
+            begin = mine.launch_ms.min() if row is None else row.submit_ms
+            last = mine.finish_ms.max() if len(mine) else begin
+            end = last if row is None or np.isnan(row.finish_ms) else max(last, row.finish_ms)
+            reason = "job of the stage is not in the log" if row is None else row.skipped
+            name = "" if row is None else names[number]
+            rows.append((name, reason, float(begin), float(end), len(mine), float(mine.duration_ms.sum())))
+        return pandas.DataFrame(rows, columns=["query", "reason", "submit_ms", "end_ms", "tasks", "task_ms"])
+
+    @property
+    def streams(self) -> pandas.DataFrame:
+        """Streaming queries, one row each: `stream` (Spark's id), `name`, `batches` and `interval_ms`.
+
+        The interval is the median time from the submission of one micro-batch to the next; NaN for a single batch.
+        """
+        batches = self.queries[self.queries.stream != ""].groupby("stream", sort=False)
+        interval = batches.submit_ms.apply(lambda times: times.diff().median())
+        table = batches.agg(name=("name", "first"), batches=("query", "size"))
+        return table.assign(interval_ms=interval).reset_index()
 
     def only(self, ids: Collection[str]) -> Application:
         """Copy of the application with all queries except ``ids`` marked as skipped.
@@ -57,15 +103,32 @@ class Application:
         return replace(self, queries=self.queries.assign(skipped=skipped))
 
 
+@dataclass(frozen=True, eq=False)
+class EventLogs(Sequence[Application]):
+    """Applications of some event logs, and the report on all of them."""
+
+    applications: tuple[Application, ...]
+    report: LogReport
+
+    def __len__(self) -> int:
+        return len(self.applications)
+
+    def __getitem__(self, index):
+        return self.applications[index]
+
+    def __iter__(self) -> Iterator[Application]:
+        return iter(self.applications)
+
+
 def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = lambda size: None) -> Application:
-    """Read one log: a file, compressed or not, or an `eventlog_v2_` folder.
+    """Read the log of one application: a file, compressed or not, or an `eventlog_v2_` folder.
 
     `progress` is called with the bytes that were read.
 
     Raises:
         DataUnavailableError: there is no such file, or it cannot be read.
         EventLogError: it is no event log, or compressed in a way that is not supported.
-        ConfigError: the folder holds several logs.
+        ConfigError: it holds several applications.
     """
     logs = find_logs([path])
     if len(logs) > 1:
@@ -73,13 +136,45 @@ def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = 
     return _read(logs[0], progress)
 
 
-def read_event_logs(paths: Iterable[str | os.PathLike]) -> list[Application]:
+def read_event_logs(
+    paths: Iterable[str | os.PathLike],
+    progress: Callable[[int], object] = lambda size: None,
+    *,
+    all_attempts: bool = False,
+) -> EventLogs:
     """Read the logs of files, `eventlog_v2_` folders and folders of these, in the paths' order.
+
+    Of copies of one log, the one with more tasks is used; of the attempts of an application, the last one. The report
+    names the others.
+
+    Args:
+        paths: Where the logs are.
+        progress: It is called with the bytes that were read.
+        all_attempts: Whether to use all attempts.
 
     Raises:
         DecimaError: as for :func:`read_event_log`.
     """
-    return [_read(log) for log in find_logs(paths)]
+    applications: dict[ApplicationKey, Application] = {}
+    notices = []
+    for log in find_logs(paths):
+        application = _read(log, progress)
+        key = application.key
+        if key in applications:
+            why = "another copy of an application that is counted once"
+            notices.append(Notice("event log", why, 1, str(application.path), str(key)))
+        if key not in applications or len(application.tasks) > len(applications[key].tasks):
+            applications[key] = application
+    attempts: dict[str, list[ApplicationKey]] = defaultdict(list)
+    for key in applications:
+        if key.attempt and not all_attempts:
+            attempts[key.app_id].append(key)
+    for keys in attempts.values():
+        for key in sorted(keys, key=lambda key: key.start_ms)[:-1]:
+            why = "earlier attempt of an application, left out: the last one is used"
+            notices.append(Notice("application", why, 1, str(applications.pop(key).path), str(key)))
+    used = tuple(applications.values())
+    return EventLogs(used, join_reports([application.report for application in used], notices))
 
 
 def _read(log: LogFiles, progress: Callable[[int], object] = lambda size: None) -> Application:
@@ -90,50 +185,47 @@ def _read(log: LogFiles, progress: Callable[[int], object] = lambda size: None) 
     if not records.lines["read"]:
         counts = ", ".join(f"{count} lines {group}" for group, count in records.lines.items() if group != "all")
         raise EventLogError(f"{log.path} holds no event of a Spark event log ({counts or 'it is empty'})")
-    app_id = records.app_id or log.path.name
-    runs = find_runs(records, app_id)
+    first = min((job.submit_ms for job in records.jobs.values()), default=records.last_ms)
+    start_ms = records.start_ms if records.start_ms is not None else first
+    key = ApplicationKey(records.app_id or log.path.name, records.attempt, start_ms)
+    runs = find_runs(records, str(key))
     executors = executor_table(records)
     tasks = task_table(records, runs, executors)
     stages = stage_table(runs, tasks)
     queries = query_table(runs, tasks, executors)
-    first = min((job.submit_ms for job in records.jobs.values()), default=records.last_ms)
     return Application(
         path=log.path,
-        app_id=app_id,
+        key=key,
         name=records.app_name,
         spark_version=records.spark_version,
         adaptive=records.adaptive,
-        start_ms=records.start_ms if records.start_ms is not None else first,
+        start_ms=start_ms,
         end_ms=records.end_ms if records.end_ms is not None else records.last_ms,
         ended=records.end_ms is not None,
         tasks=tasks,
         stages=stages,
         queries=queries,
         executors=executors,
-        report=log_report(log, records, damage, tasks, stages, queries, executors),
+        report=log_report(log, str(key), records, damage, tasks, stages, queries, executors),
     )
 
 
 # What differs between failures for one cause: numbers of tasks and stages, task ids, executors and their addresses.
 _ONCE = re.compile(r" \d+(\.\d+)? in stage \d+(\.\d+)?| \(TID \d+\)| \([^()]* executor \w+\)")
+_EXPECTED = ("stage of a job that was cancelled", "task had succeeded before", "task failed or was killed")
 
 
 def log_report(
     log: LogFiles,
+    name: str,
     records: EventRecords,
     damage: Damage,
     tasks: pandas.DataFrame,
     stages: pandas.DataFrame,
     queries: pandas.DataFrame,
     executors: pandas.DataFrame,
-) -> pandas.DataFrame:
-    """Make the report of a log, with columns `item`, `reason`, `count` and `detail`.
-
-    The counts of `line` add up to the lines of the log, those of `task` to its events of ended tasks, those of `query`
-    to the queries. Items that begin with `note` are remarks and add up to nothing.
-    """
-    import pandas
-
+) -> LogReport:
+    """Make the report on the log of an application of that name."""
     rows = [("line", reason, count, "") for reason, count in records.lines.items() if reason != "all"]
     if damage.long_lines:
         rows.append(("line", f"longer than {MAX_LINE_BYTES:,} bytes", damage.long_lines, ""))
@@ -142,7 +234,7 @@ def log_report(
     for reason, group in queries.groupby("skipped"):
         rows.append(("query", reason or USED, len(group), "" if not reason else ", ".join(group["query"][:10])))
     rows += [("note event", reason, count, "") for reason, count in records.skipped_events.items()]
-    rows += [("note file", reason, 1, name) for name, reason in damage.files.items()]
+    rows += [("note file", reason, 1, file) for file, reason in damage.files.items()]
     if damage.cut_line:
         rows.append(("note file", "the last line has no end", 1, ""))
     if log.compacted:
@@ -152,9 +244,9 @@ def log_report(
         failures[f"attempt failed: {_cause(why)}"].append(f"stage {stage} attempt {attempt}")
     rows += [("note stage", why, len(which), ", ".join(which)) for why, which in failures.items()]
     missing = stages[stages.tasks_seen < stages.num_tasks]
-    if len(missing):
-        count = int((missing.num_tasks - missing.tasks_seen).sum())
-        rows.append(("note task", "not in the log although the job succeeded", count, f"{len(missing)} stages"))
+    lost = int((missing.num_tasks - missing.tasks_seen).sum())
+    if lost:
+        rows.append(("note task", "not in the log although the job succeeded", lost, f"{len(missing)} stages"))
     running = records.events["SparkListenerTaskStart"] - records.events["SparkListenerTaskEnd"]
     if running > 0:
         rows.append(("note task", "started but did not end in the log", running, ""))
@@ -171,7 +263,25 @@ def log_report(
     if beside:
         why = "ran beside others: the most tasks it ran at once stand for its executors"
         rows.append(("note query", why, beside, ""))
-    return pandas.DataFrame(rows, columns=["item", "reason", "count", "detail"])
+    return LogReport(
+        tuple(Notice(*row, name) for row in rows),
+        _completeness(records, tasks, stages, queries, max(lost, running, 0)),
+    )
+
+
+def _completeness(records, tasks, stages, queries, lost: int) -> Completeness:
+    """Shares of a log that could be used; failed and repeated tasks, and cancelled jobs, lose nothing."""
+    again = "output lost, the task is run again"
+    expected = tasks[~tasks.use.isin(_EXPECTED)]
+    unread = records.skipped_tasks.total() - records.skipped_tasks[again]
+    used = int((tasks.use == USED).sum())
+    whole = int((stages.tasks_seen >= stages.num_tasks).sum())
+    others = expected[expected.use != USED].spark_stage_id.nunique()
+    return Completeness({
+        "tasks": (used, len(expected) + unread + lost),
+        "stages": (whole, len(stages) + others),
+        "queries": (int((queries.skipped == "").sum()), len(queries)),
+    })  # fmt: skip
 
 
 def _cause(reason: str) -> str:

@@ -40,7 +40,7 @@ TASK_NUMBERS = {
 }  # fmt: skip
 JOB_PROPERTIES = frozenset({
     "decima.query", "decima.profile", "decima.executors", "spark.sql.execution.id", "spark.sql.execution.root.id",
-    "spark.jobGroup.id", "spark.job.description", "spark.sql.adaptive.enabled",
+    "spark.jobGroup.id", "spark.job.description", "spark.sql.adaptive.enabled", "sql.streaming.queryId",
 })  # fmt: skip
 TASK_TEXTS = ("executor", "host", "status", "end_reason", "task_type")
 
@@ -108,6 +108,7 @@ class EventRecords:
 
     spark_version: str = ""
     app_id: str = ""
+    attempt: str = ""
     app_name: str = ""
     start_ms: int | None = None
     end_ms: int | None = None
@@ -214,6 +215,7 @@ def _log_start(log: EventRecords, event: dict) -> None:
 
 def _application_start(log: EventRecords, event: dict) -> None:
     log.app_id = text(event.get("App ID"))
+    log.attempt = text(event.get("App Attempt ID"))
     log.app_name = text(event.get("App Name"))
     log.start_ms = integer(event.get("Timestamp"))
 

@@ -92,7 +92,7 @@ def predict_runs(
                     times.append(float(state.job_finish_ms.max()))
                 predicted[row.name, slots] = float(np.mean(times)) / 1000.0
             rows.append({
-                "app_id": application.app_id, "query": row.query, "name": row.name, "slots": slots,
+                "app_id": str(application.key), "query": row.query, "name": row.name, "slots": slots,
                 "recorded_s": row.duration_ms / 1000.0, "predicted_s": predicted[row.name, slots],
             })  # fmt: skip
     return pandas.DataFrame(rows, columns=["app_id", "query", "name", "slots", "recorded_s", "predicted_s"])

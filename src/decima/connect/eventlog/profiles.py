@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.connect.eventlog.application import Application, read_event_logs
-from decima.connect.eventlog.tables import SIZES, USED
+from decima.connect.eventlog.application import Application, EventLogs, read_event_logs
+from decima.connect.eventlog.report import USED, ApplicationKey, LogReport, Notice, join_reports
+from decima.connect.eventlog.tables import SIZES
 from decima.core.errors import EventLogError, WorkloadError
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import WAVES, JobProfile, Stage
@@ -30,10 +31,16 @@ class LogProfiles:
     # One row per stage of a profile: `job`, `stage_index`, `stage`, `operators`, `runs`, `num_tasks`, and the mean over
     # the runs of the bytes of all its tasks.
     sizes: pandas.DataFrame
-    # One row per run of a query: `app_id`, `query`, `job` (empty when it is in no profile), `level`, `duration_ms`.
+    # One row per run of a query: `app_id`, `attempt` and `start_ms` (the key of its application), `query`, `job` (empty
+    # when it is in no profile), `level`, `duration_ms`.
     runs: pandas.DataFrame
-    # The reports of the applications, each named by `app_id`, and notes on the merging.
-    report: pandas.DataFrame
+    report: LogReport  # that of the applications, and notes on the merging
+
+    def jobs_of(self, key: ApplicationKey) -> dict[str, str]:
+        """Profile of each query of an application that is in one."""
+        runs = self.runs[(self.runs["job"] != "") & (self.runs.app_id == key.app_id)]
+        runs = runs[(runs.attempt == key.attempt) & (runs.start_ms == key.start_ms)]
+        return dict(zip(runs["query"], runs["job"], strict=True))
 
 
 @dataclass
@@ -51,19 +58,33 @@ class _Run:
     task_ms: np.ndarray
 
 
-def from_logs(*paths: str | os.PathLike) -> Workload:
+@dataclass(frozen=True, repr=False)
+class LogWorkload(Workload):
+    """Workload of the queries of event logs, with the report on the logs."""
+
+    report: LogReport = field(default_factory=LogReport, compare=False)
+
+
+def from_logs(*paths: str | os.PathLike, anyway: bool = False) -> LogWorkload:
     """Read the queries of Spark event logs as jobs that arrive together.
 
     Args:
         paths: event logs, `eventlog_v2_` folders, or folders of these.
+        anyway: also use logs of which less than half is usable.
+
+    Returns:
+        The workload; its `report` says what was used and what was not.
 
     Raises:
         DataUnavailableError: a path holds no log.
-        EventLogError: a log is damaged, or no query in them is complete.
+        EventLogError: no query in the logs is complete, or less than half of the logs is usable.
     """
-    if not (profiles := collect_profiles(read_event_logs(paths)).profiles):
-        raise EventLogError(f"no complete query in {', '.join(map(str, paths)) or 'no event log'}")
-    return Workload(tuple(map(Job, profiles)), "queries of event logs")
+    collected = collect_profiles(read_event_logs(paths))
+    report = collected.report
+    if not collected.profiles:
+        raise EventLogError(f"no complete query in {', '.join(map(str, paths)) or 'no event log'}{report.why}")
+    report.check(anyway)
+    return LogWorkload(tuple(map(Job, collected.profiles)), "queries of event logs", report=report)
 
 
 def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:
@@ -83,22 +104,21 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
     import pandas
 
     grouped: dict[str, list[_Run]] = defaultdict(list)
-    notes: list[dict] = []
+    notes: list[Notice] = []
     plans: dict[tuple, str] = {}
     for application in applications:
         parts = _parts(application)
         for row in application.queries[application.queries.skipped == ""].itertuples():
-            unnamed = row.name == f"{application.app_id}/{row.query}"
-            if named_only and unnamed:
-                notes.append(_note(application.app_id, "note profile", "query without a name", row.query))
+            if named_only and not row.named:
+                notes.append(_note("query without a name", row.query, application))
                 continue
             run = _Run(application, row.query, level(row), row.duration_ms, *parts(row.Index))
             name = row.name
-            if unnamed and row.query.startswith("execution-") and any(run.operators):
+            if not row.named and row.query.startswith("execution-") and any(run.operators):
                 name = plans.setdefault((run.parents, tuple(run.num_tasks), tuple(run.operators)), name)
             if name != row.name:
                 merged = f"{row.query} with {name}"
-                notes.append(_note(application.app_id, "note profile", "same plan as another query", merged))
+                notes.append(_note("same plan as another query", merged, application))
             grouped[name].append(run)
     profiles: list[JobProfile] = []
     sizes: list[tuple] = []
@@ -112,7 +132,7 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
                 profile = _profile(job, mine)
             except WorkloadError as error:
                 why = "no task of a stage was used"
-                notes += [_note(run.application.app_id, "note profile", why, f"{run.query}: {error}") for run in mine]
+                notes += [_note(why, f"{run.query}: {error}", run.application) for run in mine]
                 job = ""
             else:
                 profiles.append(profile)
@@ -120,20 +140,18 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
                 if number:
                     which = f"{job}: {count} of {len(members)} runs, {', '.join(run.query for run in mine[:10])}"
                     why = "runs of one name with another DAG: made another profile"
-                    notes.append(_note("", "note profile", why, which))
+                    notes.append(_note(why, which))
                 notes += _different_counts(profile, mine)
-            runs += [(run.application.app_id, run.query, job, run.level, run.duration_ms) for run in mine]
-    report = pandas.concat(
-        [application.report.assign(app_id=application.app_id) for application in applications]
-        + [pandas.DataFrame(notes, columns=["item", "reason", "count", "detail", "app_id"])],
-        ignore_index=True,
-    )
+            runs += [(*astuple(run.application.key), run.query, job, run.level, run.duration_ms) for run in mine]
+    # The report on several logs also has copies and attempts that were left out.
+    whole = isinstance(applications, EventLogs)
+    read = applications.report if whole else join_reports([each.report for each in applications])
     columns = ["job", "stage_index", "stage", "operators", "runs", "num_tasks", *SIZES]
     return LogProfiles(
         profiles,
         pandas.DataFrame(sizes, columns=columns),
-        pandas.DataFrame(runs, columns=["app_id", "query", "job", "level", "duration_ms"]),
-        report[["app_id", "item", "reason", "count", "detail"]],
+        pandas.DataFrame(runs, columns=["app_id", "attempt", "start_ms", "query", "job", "level", "duration_ms"]),
+        read.with_notices(notes),
     )
 
 
@@ -208,16 +226,16 @@ def _sizes(profile: JobProfile, runs: Sequence[_Run]) -> list[tuple]:
     ]
 
 
-def _different_counts(profile: JobProfile, runs: Sequence[_Run]) -> list[dict]:
+def _different_counts(profile: JobProfile, runs: Sequence[_Run]) -> list[Notice]:
     notes = []
     for index, stage in enumerate(profile.stages):
         counts = Counter(run.num_tasks[index] for run in runs)
         if len(counts) > 1:
             seen = ", ".join(f"{tasks} tasks in {times} runs" for tasks, times in sorted(counts.items()))
             which = f"{profile.name}, {stage.name}: {seen}"
-            notes.append(_note("", "note profile", "task count of a stage differs: the most frequent kept", which))
+            notes.append(_note("task count of a stage differs: the most frequent kept", which))
     return notes
 
 
-def _note(app_id: str, item: str, reason: str, detail: str) -> dict:
-    return {"item": item, "reason": reason, "count": 1, "detail": detail, "app_id": app_id}
+def _note(reason: str, detail: str, application: Application | None = None) -> Notice:
+    return Notice("note profile", reason, 1, detail, "" if application is None else str(application.key))

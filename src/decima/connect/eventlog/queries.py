@@ -13,6 +13,7 @@ from decima.connect.eventlog.lineage import MergedStage, merge_jobs
 QUERY, PROFILE, EXECUTORS = "decima.query", "decima.profile", "decima.executors"
 _ROOT, _EXECUTION = "spark.sql.execution.root.id", "spark.sql.execution.id"
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
+_STREAM = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class QueryRun:
     # What runs of the same query share: the property `decima.profile`, else `decima.query` up to its `#`, else Spark's
     # job description, else the application's id and `query`.
     name: str
+    named: bool  # whether people gave the name, so that runs of it are runs of one query
+    stream: str  # Spark's id of the streaming query of which it is a micro-batch; else empty
     grouped_by: str  # the property that made it one query, or `job`
     jobs: tuple[JobRecord, ...]  # its Spark jobs by submission
     stages: tuple[MergedStage, ...]  # the merged DAG; empty when nothing of it ran
@@ -69,7 +72,7 @@ def _run(group, jobs: list[JobRecord], records: EventRecords, app_id: str, ran, 
     name = properties.get(PROFILE)
     if not name and grouped_by == QUERY:
         name = value.partition("#")[0]
-    name = name or properties.get(_DESCRIPTION, "").strip() or f"{app_id}/{query}"
+    name = name or properties.get(_DESCRIPTION, "").strip()
     used, skipped = _usable_jobs(jobs, records)
     stages: list[MergedStage] = []
     if not skipped:
@@ -79,7 +82,9 @@ def _run(group, jobs: list[JobRecord], records: EventRecords, app_id: str, ran, 
     ends = [job.finish_ms for job in jobs]
     return QueryRun(
         query,
-        name,
+        name or f"{app_id}/{query}",
+        bool(name),
+        properties.get(_STREAM, ""),
         grouped_by,
         tuple(jobs),
         tuple(stages),

@@ -16,7 +16,7 @@ import numpy as np
 
 from decima.connect.eventlog.application import Application
 from decima.connect.eventlog.profiles import collect_profiles
-from decima.connect.eventlog.tables import USED
+from decima.connect.eventlog.report import USED
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError, EventLogError
 from decima.systems.spark.capacity import Recording
@@ -125,12 +125,10 @@ def query_records(
     """Complete queries of each application, with profiles merged over runs of a name."""
     collected = collect_profiles(applications) if applications else None
     profiles = {profile.name: profile for profile in collected.profiles} if collected else {}
-    runs = collected.runs if collected else None
     shared: dict[tuple, JobProfile] = {}
     of_all = []
     for application in applications:
-        mine = runs[(runs.app_id == application.app_id) & (runs["job"] != "")]
-        job_of = dict(zip(mine["query"], mine["job"], strict=True))
+        job_of = collected.jobs_of(application.key)
         free_ms = _free_time(application)
         stages = dict(list(application.stages.groupby("query", sort=False)))
         contention = _contention(application) if shares_host(application, hosts) else {}
@@ -231,12 +229,12 @@ def _application(application: Application, records: list[QueryRecord]) -> Record
             driver.append(driver_ms if stage.parents else driver_ms + max(0.0, record.submit_ms - since))
             contention.append(record.contention)
         sinks.append([offset + index for index in range(len(record.profile.stages)) if index not in inner])
-    profile = JobProfile(application.name or application.app_id, tuple(stages), "spark")
+    profile = JobProfile(application.name or str(application.key), tuple(stages), "spark")
     start = float(min(application.start_ms, submit[0]))
     recorded = np.array([finish.max() - start])
     workload = Workload((Job(profile),), LABEL)
     slots = cluster_slots(application)
-    return Recording(application.app_id, workload, np.array(driver), recorded, slots, np.array(contention))
+    return Recording(str(application.key), workload, np.array(driver), recorded, slots, np.array(contention))
 
 
 def _directly_before(number: int, submit: np.ndarray, finish: np.ndarray) -> list[int]:

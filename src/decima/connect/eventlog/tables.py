@@ -11,10 +11,10 @@ import pandas
 
 from decima.connect.eventlog.events import METRICS, TASK_TEXTS, EventRecords, ExecutorRecord
 from decima.connect.eventlog.queries import QueryRun
+from decima.connect.eventlog.report import USED
 from decima.workload.profile import WAVES
 
 SIZES = ("input_bytes", "shuffle_read_bytes", "shuffle_write_bytes", "output_bytes", "spill_bytes")
-USED = "used"
 _NOT_SUCCESSFUL = "task failed or was killed"
 
 
@@ -222,7 +222,8 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
         stop = end if np.isfinite(end) else max(begin, left[mine].max(initial=begin))
         finish = float(end) if np.isfinite(end) else np.nan
         rows.append({
-            "query": run.query, "name": run.name, "grouped_by": run.grouped_by,
+            "query": run.query, "name": run.name, "named": run.named, "stream": run.stream,
+            "grouped_by": run.grouped_by,
             "job_ids": tuple(job.job_id for job in run.jobs),
             "submit_ms": float(begin), "finish_ms": finish, "duration_ms": finish - begin,
             "stages": len(run.stages), "tasks": sum(stage.num_tasks for stage in run.stages),
@@ -232,8 +233,8 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
             "peak_tasks": _peak(launch[mine], left[mine]), "alone": bool(alone[number]), "skipped": run.skipped,
         })  # fmt: skip
     names = (
-        "query name grouped_by job_ids submit_ms finish_ms duration_ms stages tasks executors stated_executors busy "
-        "peak_tasks alone skipped"
+        "query name named stream grouped_by job_ids submit_ms finish_ms duration_ms stages tasks executors "
+        "stated_executors busy peak_tasks alone skipped"
     )
     return pandas.DataFrame(rows, columns=names.split())
 

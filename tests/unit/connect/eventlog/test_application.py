@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
+import decima
 from decima.connect.eventlog.application import read_event_log, read_event_logs
+from decima.connect.eventlog.profiles import collect_profiles
 from decima.core.errors import ConfigError, EventLogError
 from tests.unit.connect.event_lines import (
     LOGS,
     T0,
+    application_start,
     executor_added,
     executor_removed,
     job_end,
@@ -25,7 +28,7 @@ def read(tmp_path, lines):
 
 
 def counts(application, item):
-    report = application.report[application.report["item"] == item]
+    report = application.report.table.query("item == @item")
     return dict(zip(report["reason"], report["count"], strict=True))
 
 
@@ -76,7 +79,7 @@ def test_broadcast_jobs_come_before_the_stages_that_wait_for_them():
 def test_queries_without_a_name_are_executions_groups_or_jobs():
     log = read_event_log(LOGS / "unnamed.snappy")
     assert log.queries["query"].tolist() == ["execution-0", "group-night"]
-    assert log.queries.name.tolist() == [f"{log.app_id}/execution-0", "nightly count"]
+    assert log.queries.name.tolist() == [f"{log.key.app_id}/execution-0", "nightly count"]
     # Two actions of one group, the second after the first; its first shuffle reads the cached table.
     assert dag(log, "group-night") == [(), (0,), (1,), (2,)]
 
@@ -281,4 +284,49 @@ def test_several_logs_need_the_plural(tmp_path):
         write(tmp_path / name, small_log())
     with pytest.raises(ConfigError, match="holds 2 event logs"):
         read_event_log(tmp_path)
-    assert [log.app_id for log in read_event_logs([tmp_path])] == ["a", "b"]
+    assert [log.key.app_id for log in read_event_logs([tmp_path])] == ["a", "b"]
+
+
+def attempt(number, at, **options):
+    return [application_start("application_1_0001", at, attempt=str(number)), *small_log(at=at + 10, **options)]
+
+
+def test_attempts_of_an_application_are_distinct_and_the_last_one_is_used(tmp_path):
+    write(tmp_path / "second", attempt(2, 60_000, executors=2))
+    write(tmp_path / "first", attempt(1, 0))
+    logs = read_event_logs([tmp_path])
+    assert [str(log.key) for log in logs] == ["application_1_0001_2"]
+    assert [(note.reason, note.application) for note in logs.report.notices if note.item == "application"] == [
+        ("earlier attempt of an application, left out: the last one is used", "application_1_0001_1")
+    ]
+    both = read_event_logs([tmp_path], all_attempts=True)
+    assert sorted(log.key.attempt for log in both) == ["1", "2"]
+    runs = collect_profiles(both)
+    assert [runs.jobs_of(log.key) for log in both] == [{"q#0": "q"}, {"q#0": "q"}]
+
+
+def test_applications_of_one_id_without_attempts_are_told_apart_by_their_start(tmp_path):
+    for number, at in enumerate((0, 50_000)):
+        write(tmp_path / f"log-{number}", [application_start("app-1", at), *small_log(at=at + 10)])
+    logs = read_event_logs([tmp_path])
+    assert [log.key.start_ms for log in logs] == [T0, T0 + 50_000]
+    assert [collect_profiles(logs).jobs_of(log.key) for log in logs] == [{"q#0": "q"}] * 2
+
+
+def test_completeness_and_what_held_the_cluster(tmp_path):
+    lost = small_log()
+    broken = [*small_log(at=2000, query="r#0", first_id=1)[1:-1], job_end(1, 3000, "JobFailed")]
+    log = read(tmp_path, [*lost[:2], *lost[3:], *broken, task_end(99, 99, 4000, 4100)])
+    assert log.report.completeness.counts == {"tasks": (2, 7), "stages": (1, 5), "queries": (1, 2)}
+    assert log.report.completeness.least == 0.2
+    assert "28 % of tasks, 20 % of stages, 50 % of queries" in log.report.lines()[-1]
+    assert log.left_out.to_numpy().tolist() == [
+        ["r#0", "a job failed or was cancelled", T0 + 2000, T0 + 3000, 3, 800.0],
+        ["", "job of the stage is not in the log", T0 + 4000, T0 + 4100, 1, 100.0],
+    ]
+    with pytest.raises(EventLogError, match=r"only 28 % of tasks, .* --anyway"):
+        log.report.check()
+    log.report.check(anyway=True)
+    assert decima.from_logs(log.path, anyway=True).report.completeness == log.report.completeness
+    with pytest.raises(EventLogError, match="only 28 %"):
+        decima.from_logs(log.path)

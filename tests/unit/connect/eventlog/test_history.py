@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from decima.connect.eventlog.application import read_event_logs
+from decima.connect.eventlog.application import read_event_log, read_event_logs
 from decima.connect.eventlog.history import list_applications, local_logs, read_address
 from decima.core.errors import ConfigError, DataUnavailableError, EventLogError
 from tests.unit.commands.calls import refuse, succeed
@@ -72,7 +72,8 @@ def test_a_log_is_read_as_the_file_is_and_removed_afterwards(no_user):
     with serving() as server:
         assert [each.completed for each in list_applications(server)] == [True, False]
         with local_logs([f"{server}/{APP}", LOGS / "queries.zstd"]) as paths:
-            remote, local = read_event_logs(paths)
+            remote, local = map(read_event_log, paths)
+            assert len(read_event_logs(paths)) == 1
     assert remote.tasks.equals(local.tasks)
     assert paths[1] == LOGS / "queries.zstd"
     assert not paths[0].exists()

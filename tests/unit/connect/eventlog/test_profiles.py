@@ -65,7 +65,7 @@ def test_other_structure_becomes_a_profile_of_its_own_and_is_reported(tmp_path):
         "q#1": "q",
         "q#9": "q~2",
     }
-    (note,) = collected.report[collected.report["item"] == "note profile"].to_dict("records")
+    (note,) = collected.report.table.query("item == 'note profile'").to_dict("records")
     assert note["reason"] == "runs of one name with another DAG: made another profile"
     assert note["detail"] == "q~2: 1 of 3 runs, q#9"
 
@@ -80,7 +80,7 @@ def test_task_counts_that_differ_are_reported_and_the_most_frequent_is_kept(tmp_
 
     collected = collect(tmp_path, [executor_added(), *run(1, 3), *run(2, 2), *run(3, 3)])
     assert [each.num_tasks for each in collected.profiles[0].stages] == [3]
-    (note,) = collected.report[collected.report["item"] == "note profile"].to_dict("records")
+    (note,) = collected.report.table.query("item == 'note profile'").to_dict("records")
     assert note["reason"] == "task count of a stage differs: the most frequent kept"
     assert note["detail"] == "q, stage-0: 2 tasks in 1 runs, 3 tasks in 2 runs"
 
@@ -90,7 +90,7 @@ def test_only_named_queries(tmp_path):
     assert [each.name for each in collect(tmp_path, lines).profiles] == ["q", "log-0/job-9"]
     collected = collect(tmp_path, lines, named_only=True)
     assert [each.name for each in collected.profiles] == ["q"]
-    assert "query without a name" in set(collected.report["reason"])
+    assert "query without a name" in set(collected.report.table["reason"])
 
 
 def test_sql_executions_without_a_name_are_merged_by_stages_operators_and_task_counts(tmp_path):
@@ -105,7 +105,7 @@ def test_sql_executions_without_a_name_are_merged_by_stages_operators_and_task_c
     names = ["log-0/execution-1", "log-0/execution-2", "log-0/execution-4", "log-0/group-5"]
     assert [each.name for each in collected.profiles] == names
     assert collected.runs[collected.runs.job == names[0]]["query"].tolist() == ["execution-1", "execution-3"]
-    assert "execution-3 with log-0/execution-1" in set(collected.report["detail"])
+    assert "execution-3 with log-0/execution-1" in set(collected.report.table["detail"])
 
 
 def test_no_complete_query_gives_no_profile(tmp_path):

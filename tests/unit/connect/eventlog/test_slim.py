@@ -23,7 +23,7 @@ def test_the_copy_reads_the_same(name, tmp_path):
     before, after = read_event_log(LOGS / name), read_event_log(copy)
     for table in ("tasks", "stages", "queries", "executors"):
         pandas.testing.assert_frame_equal(getattr(before, table), getattr(after, table))
-    for field in ("app_id", "name", "spark_version", "adaptive", "start_ms", "end_ms", "ended"):
+    for field in ("key", "name", "spark_version", "adaptive", "start_ms", "end_ms", "ended"):
         assert getattr(before, field) == getattr(after, field), field
     one, other = collect_profiles([before]), collect_profiles([after])
     pandas.testing.assert_frame_equal(one.runs, other.runs)

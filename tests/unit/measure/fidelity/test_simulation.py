@@ -117,7 +117,7 @@ def test_a_mix_is_foretold_by_queries_alone_and_by_other_mixes(measurements):
 
 def test_levels_that_were_not_measured_beside_a_mix_come_from_other_runs(measurements):
     executors = LEVELS[-1]
-    beside = Measurements([each for each in measurements.applications if "app-1" not in each.app_id])
+    beside = Measurements([each for each in measurements.applications if "app-1" not in each.key.app_id])
     slowdown = "no slowdown by parallelism"
     variants = {name: simulation.VARIANTS[name] for name in (simulation.ALL_EFFECTS, slowdown)}
     without = simulation.simulate_mixes(beside, variants, seeds=1, threads=1)
