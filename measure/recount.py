@@ -264,10 +264,10 @@ def rdd(info: dict) -> int | None:
 
 def reader_counts(folder: Path) -> dict[tuple, dict[str, object]]:
     """Count the same in what `decima` reads of a folder."""
-    from decima.commands.from_logs import read_applications
+    from decima.connect.eventlog.application import read_event_logs
 
     found = {}
-    for application in read_applications([folder])[0]:
+    for application in read_event_logs([folder], all_attempts=True):
         tasks, queries, executors = application.tasks, application.queries, application.executors
         used = queries[queries.skipped == ""]
         status = tasks.status.value_counts()
@@ -281,8 +281,9 @@ def reader_counts(folder: Path) -> dict[tuple, dict[str, object]]:
             for parent in stages[query, above].spark_stage_ids
             for child in row.spark_stage_ids
         }
-        lines = application.report[application.report["item"] == "line"].groupby("reason")["count"].sum()
-        found[application.app_id, "", str(application.start_ms)] = {
+        lines = Counter({each.reason: each.count for each in application.report.notices if each.item == "line"})
+        key = application.key
+        found[key.app_id, key.attempt, str(key.start_ms)] = {
             "jobs": sum(map(len, queries.job_ids)), "stages that ran": tasks.spark_stage_id.nunique(),
             "tasks succeeded": int(status.get("success", 0)), "tasks failed": int(status.get("failed", 0)),
             "tasks killed": int(status.get("killed", 0)), "task time (ms)": int(tasks.duration_ms.sum()),
@@ -290,7 +291,7 @@ def reader_counts(folder: Path) -> dict[tuple, dict[str, object]]:
             "life of executors (ms)": int((ends - announced.added_ms).sum()),
             "tasks at once on executors not announced": int(executors[executors.inferred].slots.sum()),
             "queries": len(queries), "queries that succeeded": len(used), "edges": pairs,
-            "lines not readable": int(lines.get("not a JSON event", 0) + lines.get("without a needed field", 0)),
+            "lines not readable": lines["not a JSON event"] + lines["without a needed field"],
         }  # fmt: skip
     return found
 
