@@ -13,15 +13,16 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from decima.connect.eventlog.events import EventRecords
-from decima.connect.eventlog.files import MAX_LINE_BYTES, Damage, LogFiles, find_logs, read_lines
-from decima.connect.eventlog.queries import find_runs
+from decima.connect.eventlog.fields import FIELDS
+from decima.connect.eventlog.files import MAX_LINE_BYTES, MAX_VALUES, Damage, LogFiles, find_logs, read_lines
+from decima.connect.eventlog.queries import NOTHING, find_runs
 from decima.connect.eventlog.report import (
     USED,
     ApplicationKey,
@@ -46,6 +47,7 @@ class Application:
     name: str  # the application's name
     spark_version: str  # empty when the log does not tell
     adaptive: bool | None  # whether adaptive execution was switched on; None where the log does not tell
+    dynamic: bool  # whether dynamic allocation was switched on
     start_ms: int  # start of the application, or its first event
     end_ms: int  # end of the application, or its last event
     ended: bool  # whether the log has the end of the application
@@ -121,7 +123,7 @@ class EventLogs(Sequence[Application]):
 
 
 def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = lambda size: None) -> Application:
-    """Read the log of one application: a file, compressed or not, or an `eventlog_v2_` folder.
+    """Read the log of one application: a file, compressed or not, an archive, or a folder.
 
     `progress` is called with the bytes that were read.
 
@@ -130,10 +132,10 @@ def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = 
         EventLogError: it is no event log, or compressed in a way that is not supported.
         ConfigError: it holds several applications.
     """
-    logs = find_logs([path])
+    logs = read_event_logs([path], progress, all_attempts=True)
     if len(logs) > 1:
-        raise ConfigError(f"{path} holds {len(logs)} event logs; read them with read_event_logs")
-    return _read(logs[0], progress)
+        raise ConfigError(f"{path} holds {len(logs)} applications; read them with read_event_logs")
+    return replace(logs[0], report=logs.report)
 
 
 def read_event_logs(
@@ -142,10 +144,10 @@ def read_event_logs(
     *,
     all_attempts: bool = False,
 ) -> EventLogs:
-    """Read the logs of files, `eventlog_v2_` folders and folders of these, in the paths' order.
+    """Read the logs of files, archives and folders, in the paths' order.
 
     Of copies of one log, the one with more tasks is used; of the attempts of an application, the last one. The report
-    names the others.
+    names the others, and files that could not be read.
 
     Args:
         paths: Where the logs are.
@@ -153,18 +155,34 @@ def read_event_logs(
         all_attempts: Whether to use all attempts.
 
     Raises:
-        DecimaError: as for :func:`read_event_log`.
+        DataUnavailableError: a path does not exist, or holds no log.
+        EventLogError: no log could be read; the sentence says why.
     """
+    left_out: dict[str, str] = {}
+    logs = find_logs(paths, left_out)
+    reads = [read for log in logs if log.started for read in _read(log, progress)]
+    # Parts without the start of an application, by time: each belongs to what ran until then.
+    for log in sorted((log for log in logs if not log.started), key=lambda log: log.time_ms or 0):
+        before = [read for read in reads if read.goes_on_in(log)]
+        reads += _read(log, progress, before[0] if len(before) == 1 else None)
     applications: dict[ApplicationKey, Application] = {}
     notices = []
-    for log in find_logs(paths):
-        application = _read(log, progress)
+    for read in reads:
+        if not read.records.lines["read"]:
+            left_out[str(read.log.path)] = read.nothing()
+            continue
+        application = read.application()
         key = application.key
         if key in applications:
             why = "another copy of an application that is counted once"
             notices.append(Notice("event log", why, 1, str(application.path), str(key)))
         if key not in applications or len(application.tasks) > len(applications[key].tasks):
             applications[key] = application
+    if not applications:
+        each = [f"{path} {why}" for path, why in left_out.items()]
+        more = f", and {len(each) - 3} more" if len(each) > 3 else ""
+        raise EventLogError("; ".join(each[:3]) + more)
+    notices += [Notice("note file", f"left out: it {why}", 1, path) for path, why in left_out.items()]
     attempts: dict[str, list[ApplicationKey]] = defaultdict(list)
     for key in applications:
         if key.attempt and not all_attempts:
@@ -177,58 +195,136 @@ def read_event_logs(
     return EventLogs(used, join_reports([application.report for application in used], notices))
 
 
-def _read(log: LogFiles, progress: Callable[[int], object] = lambda size: None) -> Application:
-    damage = Damage()
-    records = EventRecords()
-    for line in read_lines(log, damage, progress):
-        records.read(line)
-    if not records.lines["read"]:
-        counts = ", ".join(f"{count} lines {group}" for group, count in records.lines.items() if group != "all")
-        raise EventLogError(f"{log.path} holds no event of a Spark event log ({counts or 'it is empty'})")
-    first = min((job.submit_ms for job in records.jobs.values()), default=records.last_ms)
-    start_ms = records.start_ms if records.start_ms is not None else first
-    key = ApplicationKey(records.app_id or log.path.name, records.attempt, start_ms)
-    runs = find_runs(records, str(key))
-    executors = executor_table(records)
-    tasks = task_table(records, runs, executors)
-    stages = stage_table(runs, tasks)
-    queries = query_table(runs, tasks, executors)
-    return Application(
-        path=log.path,
-        key=key,
-        name=records.app_name,
-        spark_version=records.spark_version,
-        adaptive=records.adaptive,
-        start_ms=start_ms,
-        end_ms=records.end_ms if records.end_ms is not None else records.last_ms,
-        ended=records.end_ms is not None,
-        tasks=tasks,
-        stages=stages,
-        queries=queries,
-        executors=executors,
-        report=log_report(log, str(key), records, damage, tasks, stages, queries, executors),
-    )
+#: Lines without an event, of `_WINDOW` in a row, after which the rest of a log is not read.
+_WINDOW, _USELESS = 2**20, 0.99
+_START = b'{"Event":"SparkListenerApplicationStart"'
+_LOG_START = b'{"Event":"SparkListenerLogStart"'
+_BEFORE_START = 50  # lines that may come between the start of a log and that of its application
+
+
+@dataclass
+class _Read:
+    """Records of one application, as far as they were read."""
+
+    log: LogFiles
+    records: EventRecords = field(default_factory=EventRecords)
+    damage: Damage = field(default_factory=Damage)
+    notes: list[tuple[str, str, int, str]] = field(default_factory=list)
+    only: bool = True  # whether the log has no other application
+
+    def goes_on_in(self, log: LogFiles) -> bool:
+        """Whether a part without a start goes on where these records end: folder, time and ids of tasks agree."""
+        records, ids = self.records, self.records.tasks.numbers["task_id"]
+        if log.files[0].parent != self.log.files[-1].parent or records.end_ms is not None:
+            return False
+        if records.start_ms is None or log.time_ms is None:
+            return False
+        running = max(0, records.events["SparkListenerTaskStart"] - records.events["SparkListenerTaskEnd"])
+        follows = not log.tasks or min(log.tasks) <= max(ids, default=-1) + running + 1
+        # A task ends once.
+        return records.last_ms <= log.time_ms and follows and not np.isin(log.tasks, np.array(ids, np.int64)).any()
+
+    def nothing(self) -> str:
+        """Why nothing was read."""
+        counts = ", ".join(
+            f"{count} lines {name}" for name, count in self.records.lines.items() if count and name != "all"
+        )
+        counts = "; ".join(self.damage.files.values()) or counts or "it is empty"
+        if self.damage.files and not self.records.lines["all"]:
+            return counts if counts.startswith(("is ", "cannot ")) else f"is {counts}"
+        return f"holds no event of a Spark event log ({counts})"
+
+    def application(self) -> Application:
+        """Make the tables."""
+        records = self.records
+        records.complete()
+        first = min((job.submit_ms for job in records.jobs.values()), default=records.last_ms)
+        start_ms = records.start_ms if records.start_ms is not None else first
+        key = ApplicationKey(records.app_id or self.log.path.name, records.attempt, start_ms)
+        runs = find_runs(records, str(key))
+        executors = executor_table(records)
+        tasks = task_table(records, runs, executors)
+        stages = stage_table(runs, tasks)
+        queries = query_table(runs, tasks, executors)
+        return Application(
+            path=self.log.path,
+            key=key,
+            name=records.app_name,
+            spark_version=records.spark_version,
+            adaptive=records.adaptive,
+            dynamic=records.settings.get("spark.dynamicAllocation.enabled", "").lower() == "true",
+            start_ms=start_ms,
+            end_ms=records.end_ms if records.end_ms is not None else records.last_ms,
+            ended=records.end_ms is not None,
+            tasks=tasks,
+            stages=stages,
+            queries=queries,
+            executors=executors,
+            report=log_report(self, str(key), tasks, stages, queries, executors),
+        )
+
+
+def _read(log: LogFiles, progress: Callable[[int], object], before: _Read | None = None) -> list[_Read]:
+    """Read a log, or what follows on records; a second start of an application begins another one."""
+    read = before or _Read(log)
+    if before is not None:
+        read.notes.append(("note file", "part without a start, read after the others", 1, str(log.path)))
+    new = [] if before else [read]
+    held: list[bytes] = []  # lines since the start of another log, until it is known whose they are
+    useful = 0
+    for number, line in enumerate(read_lines(log, read.damage, progress), 1):
+        if held or (read.records.app_id and line.startswith(_LOG_START)):
+            held.append(line)
+            if not line.startswith(_START) and len(held) < _BEFORE_START:
+                continue
+        elif read.records.start_ms is not None and line.startswith(_START):
+            held.append(line)
+        if held and line.startswith(_START):
+            ahead = EventRecords()
+            ahead.read(line)
+            ours = (ahead.app_id, ahead.attempt, ahead.start_ms)
+            if ours != (read.records.app_id, read.records.attempt, read.records.start_ms):
+                read.only = False
+                read = _Read(log, damage=read.damage, only=False)
+                new.append(read)
+        for each in held or (line,):
+            read.records.read(each)
+        held = []
+        if number % _WINDOW == 0:
+            lines = read.records.lines
+            now = lines["read"] + lines["not needed"]
+            if now - useful < (1.0 - _USELESS) * _WINDOW:
+                read.damage.files[log.path.name] = (
+                    f"damaged: hardly an event in {_WINDOW:,} lines, the rest is not read"
+                )
+                break
+            useful = now
+    for each in held:
+        read.records.read(each)
+    return new
 
 
 # What differs between failures for one cause: numbers of tasks and stages, task ids, executors and their addresses.
 _ONCE = re.compile(r" \d+(\.\d+)? in stage \d+(\.\d+)?| \(TID \d+\)| \([^()]* executor \w+\)")
+_LOSES_NOTHING = ("output lost, the task is run again", "the log has its end before")
 _EXPECTED = ("stage of a job that was cancelled", "task had succeeded before", "task failed or was killed")
 
 
 def log_report(
-    log: LogFiles,
+    read: _Read,
     name: str,
-    records: EventRecords,
-    damage: Damage,
     tasks: pandas.DataFrame,
     stages: pandas.DataFrame,
     queries: pandas.DataFrame,
     executors: pandas.DataFrame,
 ) -> LogReport:
     """Make the report on the log of an application of that name."""
+    log, records, damage = read.log, read.records, read.damage
     rows = [("line", reason, count, "") for reason, count in records.lines.items() if reason != "all"]
     if damage.long_lines:
-        rows.append(("line", f"longer than {MAX_LINE_BYTES:,} bytes", damage.long_lines, ""))
+        rows.append(
+            ("line", f"longer than {MAX_LINE_BYTES // 2**20} MiB or {MAX_VALUES:,} values", damage.long_lines, "")
+        )
     rows += [("task", str(reason), int(count), "") for reason, count in tasks.use.value_counts().items() if count]
     rows += [("task", reason, count, "") for reason, count in records.skipped_tasks.items()]
     for reason, group in queries.groupby("skipped"):
@@ -239,6 +335,25 @@ def log_report(
         rows.append(("note file", "the last line has no end", 1, ""))
     if log.compacted:
         rows.append(("note file", "compacted by Spark, events of finished jobs are gone", 1, ""))
+    if log.lost:
+        rows.append(
+            ("note file", "file of the log that is not there", len(log.lost), ", ".join(map(str, log.lost[:20])))
+        )
+    rows += read.notes
+    if not read.only:
+        rows.append(("note file", "holds several applications", 1, str(log.path)))
+    rows += [
+        ("note field", f"{each.event} without {each.name} (Spark {each.since} writes it): {each.conclusion}", count, "")
+        for each in FIELDS
+        if each.noted and (count := records.missing[each.name])
+    ]
+    early = records.early - records.skipped_events["SparkListenerJobEnd: no start of that job"]
+    if early > 0:
+        rows.append(("note event", "end of a job before its start: sorted by time", early, ""))
+    for stream, group in queries[queries.stream != ""].groupby("stream"):
+        rows.append(
+            ("note query", "micro-batch of a stream, which waits for its trigger between them", len(group), stream)
+        )
     failures = defaultdict(list)
     for (stage, attempt), why in records.stage_failures.items():
         failures[f"attempt failed: {_cause(why)}"].append(f"stage {stage} attempt {attempt}")
@@ -271,16 +386,15 @@ def log_report(
 
 def _completeness(records, tasks, stages, queries, lost: int) -> Completeness:
     """Shares of a log that could be used; failed and repeated tasks, and cancelled jobs, lose nothing."""
-    again = "output lost, the task is run again"
     expected = tasks[~tasks.use.isin(_EXPECTED)]
-    unread = records.skipped_tasks.total() - records.skipped_tasks[again]
+    unread = sum(count for why, count in records.skipped_tasks.items() if why not in _LOSES_NOTHING)
     used = int((tasks.use == USED).sum())
     whole = int((stages.tasks_seen >= stages.num_tasks).sum())
     others = expected[expected.use != USED].spark_stage_id.nunique()
     return Completeness({
         "tasks": (used, len(expected) + unread + lost),
         "stages": (whole, len(stages) + others),
-        "queries": (int((queries.skipped == "").sum()), len(queries)),
+        "queries": (int(queries.skipped.isin(["", NOTHING]).sum()), len(queries)),
     })  # fmt: skip
 
 

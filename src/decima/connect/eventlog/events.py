@@ -9,8 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+MAX_PROFILE = 10_000  # largest number of a resource profile
 MAX_MS = 2**53  # largest integer a float64 holds exactly; stamps beyond are damage
 _SQL = "org.apache.spark.sql.execution.ui."
+SQL_START = f"{_SQL}SparkListenerSQLExecutionStart"
+_PLAN = b',"physicalPlanDescription":'
 _PREFIX = b'{"Event":"'
 _ACCUMULABLES = b'"Accumulables":['
 _AFTER_ACCUMULABLES = (b']},"Task Executor Metrics":{', b']},"Task Metrics":{')
@@ -42,6 +47,10 @@ JOB_PROPERTIES = frozenset({
     "decima.query", "decima.profile", "decima.executors", "spark.sql.execution.id", "spark.sql.execution.root.id",
     "spark.jobGroup.id", "spark.job.description", "spark.sql.adaptive.enabled", "sql.streaming.queryId",
 })  # fmt: skip
+SETTINGS = frozenset({
+    "spark.master", "spark.executor.cores", "spark.task.cpus", "spark.sql.adaptive.enabled",
+    "spark.dynamicAllocation.enabled",
+})  # fmt: skip
 TASK_TEXTS = ("executor", "host", "status", "end_reason", "task_type")
 
 
@@ -50,12 +59,13 @@ class JobRecord:
     """Spark job: one action or, with adaptive execution, one shuffle stage."""
 
     job_id: int
-    submit_ms: int
+    submit_ms: int | None  # None until the records are complete, where the log does not have it
     stage_ids: tuple[int, ...]
     properties: dict[str, str]
     broken: bool = False  # a stage of it could not be read from the event
     finish_ms: int | None = None
     succeeded: bool | None = None
+    cancelled: bool = False  # Spark's message of its failure says so
 
 
 @dataclass(frozen=True)
@@ -64,14 +74,16 @@ class StageRecord:
 
     stage_id: int
     num_tasks: int
-    parent_ids: tuple[int, ...]
+    parent_ids: tuple[int, ...] | None  # None where the log does not have them
     rdd_id: int | None
     operators: tuple[str, ...]
+    name: str = ""  # the line of the program that asked for it
+    resources: int = 0  # number of its resource profile
 
 
 @dataclass
 class ExecutorRecord:
-    """Executor process."""
+    """Executor process; one that comes back under its id is another."""
 
     executor: str
     host: str
@@ -80,6 +92,7 @@ class ExecutorRecord:
     requested_ms: int | None = None
     removed_ms: int | None = None
     removed_reason: str = ""
+    resources: int = 0  # number of its resource profile
 
 
 class TaskColumns:
@@ -95,6 +108,21 @@ class TaskColumns:
 
     def __len__(self) -> int:
         return len(self.speculative)
+
+    def drop_repeated(self) -> int:
+        """Drop tasks whose line the log has before; returns how many. The columns are NumPy arrays from then on."""
+        self.numbers = {name: np.array(values, np.int64) for name, values in self.numbers.items()}
+        stamps = np.stack(list(self.numbers.values()), axis=1)
+        if len(np.unique(self.numbers["task_id"])) == len(self):
+            return 0
+        rows = np.sort(np.unique(stamps, axis=0, return_index=True)[1])
+        dropped = len(self) - len(rows)
+        self.speculative, self.getting_result_ms = (
+            np.array(each)[rows] for each in (self.speculative, self.getting_result_ms)
+        )
+        for columns in (self.numbers, self.metrics, self.codes):
+            columns.update({name: np.array(values)[rows] for name, values in columns.items()})
+        return dropped
 
     def text(self, column: str, value: str) -> None:
         """Append a text, stored once for all tasks that share it."""
@@ -112,19 +140,28 @@ class EventRecords:
     app_name: str = ""
     start_ms: int | None = None
     end_ms: int | None = None
-    task_cpus: int = 1
-    adaptive: bool | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    # Resource profile -> what an executor has and what a task takes, each by the name of the resource.
+    resources: dict[int, tuple[dict[str, float], dict[str, float]]] = field(default_factory=dict)
     # All lines, and how many of them were read, of which kind, or why not: these add up.
     lines: Counter = field(default_factory=Counter)
     events: Counter = field(default_factory=Counter)
     skipped_tasks: Counter = field(default_factory=Counter)  # why ended tasks are not in `tasks`, counted
     skipped_events: Counter = field(default_factory=Counter)
+    missing: Counter = field(default_factory=Counter)  # fields of `fields.FIELDS` that events lack
+    early: int = 0  # ends that came before their starts
     jobs: dict[int, JobRecord] = field(default_factory=dict)
+    job_ends: list[tuple[int, int | None, bool, bool]] = field(default_factory=list)  # job, time, succeeded, cancelled
     stages: dict[int, StageRecord] = field(default_factory=dict)
     stage_failures: dict[tuple[int, int], str] = field(default_factory=dict)
-    executors: dict[str, ExecutorRecord] = field(default_factory=dict)
-    # SQL execution -> whether it succeeded, for those that ended.
-    executions: dict[str, bool] = field(default_factory=dict)
+    completed: dict[int, int] = field(default_factory=dict)  # stage that completed -> its tasks
+    executors: dict[tuple[str, int | None], ExecutorRecord] = field(default_factory=dict)  # by id and start
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)  # stage -> first launch, last end; when complete
+    lives: dict[str, list[ExecutorRecord]] = field(default_factory=dict)  # executor -> processes; when complete
+    removals: list[tuple[str, int, str]] = field(default_factory=list)  # executor, time, reason
+    descriptions: dict[str, str] = field(default_factory=dict)  # SQL execution that started -> its description
+    # SQL execution -> whether it succeeded, for those that ended; None where only its jobs tell.
+    executions: dict[str, bool | None] = field(default_factory=dict)
     tasks: TaskColumns = field(default_factory=TaskColumns)
     last_ms: int = 0
 
@@ -141,6 +178,8 @@ class EventRecords:
                 return
             if name == "SparkListenerTaskEnd":
                 line = _without_accumulables(line)
+            elif name == SQL_START and (end := line.find(_PLAN)) > 0:
+                line = line[:end] + b"}"
         elif not line.strip():
             self.lines["empty"] += 1
             return
@@ -156,11 +195,78 @@ class EventRecords:
             self.lines["not needed"] += 1
             return
         reason = handler(self, event)
+        self.lines["read"] += 1
         if reason:
-            self.skipped_events[f"{name}: {reason}"] += 1
+            self._unfit(name, reason)
             if name == "SparkListenerTaskEnd":
                 self.skipped_tasks[reason] += 1
-        self.lines["without a needed field" if reason else "read"] += 1
+
+    def _unfit(self, name: str, reason: str) -> None:
+        self.skipped_events[f"{name}: {reason}"] += 1
+        self.lines["read"] -= 1
+        self.lines["without a needed field"] += 1
+
+    def complete(self) -> None:
+        """Join starts and ends when all lines were read, whatever their order was."""
+        if repeated := self.tasks.drop_repeated():
+            self.skipped_tasks["the log has its end before"] += repeated
+        stage_id, launch, finish = (self.tasks.numbers[name] for name in ("spark_stage_id", "launch_ms", "finish_ms"))
+        order = np.argsort(stage_id, kind="stable")
+        ids, begins = np.unique(stage_id[order], return_index=True)
+        if len(ids):
+            first, last = np.minimum.reduceat(launch[order], begins), np.maximum.reduceat(finish[order], begins)
+            self.spans = dict(zip(ids.tolist(), zip(first.tolist(), last.tolist(), strict=True), strict=True))
+        spans = self.spans
+        for job in self.jobs.values():
+            times = [spans[each] for each in job.stage_ids if each in spans]
+            if job.submit_ms is None:
+                job.submit_ms = min((first for first, _ in times), default=self.start_ms or 0)
+        for job_id, finish_ms, succeeded, cancelled in self.job_ends:
+            job = self.jobs.get(job_id)
+            if job is None:
+                self._unfit("SparkListenerJobEnd", "no start of that job")
+                continue
+            if finish_ms is None:
+                times = [spans[each][1] for each in job.stage_ids if each in spans]
+                finish_ms = max(times, default=job.submit_ms)
+            if finish_ms < job.submit_ms:
+                self._unfit("SparkListenerJobEnd", "no completion time after the submission")
+            elif job.succeeded is not None:
+                self._unfit("SparkListenerJobEnd", "the job ended before")
+            else:
+                job.finish_ms, job.succeeded, job.cancelled = finish_ms, succeeded, cancelled
+        self._complete_executors()
+
+    def _complete_executors(self) -> None:
+        lives: dict[str, list[ExecutorRecord]] = {}
+        for executor in sorted(self.executors.values(), key=lambda each: each.added_ms):
+            mine = lives.setdefault(executor.executor, [])
+            if mine and mine[-1].removed_ms is None:
+                mine[-1].removed_ms = executor.added_ms
+            mine.append(executor)
+        for name in self.tasks.texts["executor"]:
+            if name not in lives:
+                lives[name] = [ExecutorRecord(name, "", None, None)]
+        for name, removed_ms, reason in sorted(self.removals, key=lambda each: each[1]):
+            mine = lives.get(name, ())
+            before = [each for each in mine if each.added_ms is None or each.added_ms <= removed_ms]
+            if not before:
+                why = "no time after the executor was added" if mine else "the executor was never added"
+                self._unfit("SparkListenerExecutorRemoved", why)
+            elif not before[-1].removed_reason:
+                before[-1].removed_ms, before[-1].removed_reason = removed_ms, reason or "no reason"
+        self.lives = lives
+
+    @property
+    def adaptive(self) -> bool | None:
+        """Whether adaptive execution was switched on; None where the log does not have the setting."""
+        value = self.settings.get("spark.sql.adaptive.enabled")
+        return None if value is None else value.lower() == "true"
+
+    def task_cpus(self, profile: int = 0) -> int:
+        """Cores that a task of a resource profile takes."""
+        cpus = self.resources.get(profile, ({}, {}))[1].get("cpus")
+        return max(1, int(cpus)) if cpus else integer(self.settings.get("spark.task.cpus"), 1, 2**31) or 1
 
     def seen(self, time_ms: int | None) -> None:
         """Remember the latest time; a log without an end event ends there."""
@@ -217,6 +323,7 @@ def _application_start(log: EventRecords, event: dict) -> None:
     log.app_id = text(event.get("App ID"))
     log.attempt = text(event.get("App Attempt ID"))
     log.app_name = text(event.get("App Name"))
+    log.missing["App ID"] += not log.app_id
     log.start_ms = integer(event.get("Timestamp"))
 
 
@@ -228,21 +335,30 @@ def _environment(log: EventRecords, event: dict) -> None:
     settings = event.get("Spark Properties")
     pairs = settings.items() if isinstance(settings, dict) else settings if isinstance(settings, list) else ()
     for pair in pairs:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            continue
-        name, value = pair
-        if name == "spark.task.cpus":
-            log.task_cpus = integer(value, 1, 2**31) or 1
-        elif name == "spark.sql.adaptive.enabled":
-            log.adaptive = text(value).lower() == "true"
+        if isinstance(pair, list | tuple) and len(pair) == 2 and pair[0] in SETTINGS:
+            log.settings[pair[0]] = text(pair[1])
+
+
+def _resource_profile(log: EventRecords, event: dict) -> str | None:
+    number = integer(event.get("Resource Profile Id"))
+    if number is None:
+        return "no resource profile id"
+    log.resources[number] = tuple(
+        {name: amount for name, request in mapping(event.get(side)).items() if (amount := _amount(request)) > 0.0}
+        for side in ("Executor Resource Requests", "Task Resource Requests")
+    )
+    return None
+
+
+def _amount(request: Any) -> float:
+    amount = mapping(request).get("Amount")
+    return float(amount) if type(amount) in (int, float) and 0.0 < amount < 2**31 else 0.0
 
 
 def _job_start(log: EventRecords, event: dict) -> str | None:
     job_id, submit_ms = integer(event.get("Job ID")), integer(event.get("Submission Time"))
     if job_id is None:
         return "no job id"
-    if submit_ms is None:
-        return "no submission time"
     if job_id in log.jobs:
         return "the job started before"
     infos = event.get("Stage Infos")
@@ -250,6 +366,8 @@ def _job_start(log: EventRecords, event: dict) -> str | None:
     stages = [stage for info in infos if (stage := _stage(info))]
     for stage in stages:
         log.stages.setdefault(stage.stage_id, stage)
+    log.missing["Submission Time"] += submit_ms is None
+    log.missing["Parent IDs"] += sum(stage.parent_ids is None for stage in stages)
     properties = {
         name: text(value) for name, value in mapping(event.get("Properties")).items() if name in JOB_PROPERTIES
     }
@@ -261,11 +379,11 @@ def _job_start(log: EventRecords, event: dict) -> str | None:
 
 def _stage(info: Any) -> StageRecord | None:
     info = mapping(info)
-    stage_id, tasks = integer(info.get("Stage ID")), integer(info.get("Number of Tasks"), 1, 2**31 - 1)
+    stage_id, tasks = integer(info.get("Stage ID")), integer(info.get("Number of Tasks"), 0, 2**31 - 1)
     if stage_id is None or tasks is None:
         return None
     parents = info.get("Parent IDs")
-    parent_ids = {integer(parent) for parent in parents} if isinstance(parents, list) else set()
+    parent_ids = {integer(parent) for parent in parents} if isinstance(parents, list) else None
     rdds = info.get("RDD Info")
     rdds = [mapping(rdd) for rdd in rdds] if isinstance(rdds, list) else []
     # The first RDD is the one the stage computes, the others are its narrow ancestors in no fixed order.
@@ -273,9 +391,11 @@ def _stage(info: Any) -> StageRecord | None:
     return StageRecord(
         stage_id,
         tasks,
-        tuple(sorted(parent_ids - {None, stage_id})),
+        None if parent_ids is None else tuple(sorted(parent_ids - {None, stage_id})),
         integer(rdds[0].get("RDD ID")) if rdds else None,
         tuple(operators),
+        text(info.get("Stage Name")),
+        integer(info.get("Resource Profile Id"), 0, MAX_PROFILE) or 0,
     )
 
 
@@ -291,16 +411,16 @@ def _operator(rdd: dict) -> str:
 
 
 def _job_end(log: EventRecords, event: dict) -> str | None:
-    job = log.jobs.get(integer(event.get("Job ID"), -1))
-    finish_ms = integer(event.get("Completion Time"))
-    if job is None:
-        return "no start of that job"
-    if finish_ms is None or finish_ms < job.submit_ms:
-        return "no completion time after the submission"
-    if job.succeeded is not None:
-        return "the job ended before"
-    job.finish_ms = finish_ms
-    job.succeeded = mapping(event.get("Job Result")).get("Result") == "JobSucceeded"
+    job_id, finish_ms = integer(event.get("Job ID")), integer(event.get("Completion Time"))
+    if job_id is None:
+        return "no job id"
+    result = mapping(event.get("Job Result"))
+    message = text(mapping(result.get("Exception")).get("Message"))
+    # A job that is aborted names the failure of a stage; Spark's words for all that are cancelled have this one.
+    cancelled = "cancel" in message.lower() and not message.startswith("Job aborted")
+    log.job_ends.append((job_id, finish_ms, result.get("Result") == "JobSucceeded", cancelled))
+    log.missing["Completion Time"] += finish_ms is None
+    log.early += job_id not in log.jobs
     log.seen(finish_ms)
     return None
 
@@ -312,6 +432,8 @@ def _stage_completed(log: EventRecords, event: dict) -> str | None:
         return "no stage id or attempt"
     if "Failure Reason" in info:
         log.stage_failures[key] = text(info["Failure Reason"])
+    else:
+        log.completed[key[0]] = integer(info.get("Number of Tasks"), 0, 2**31 - 1) or 0
     return None
 
 
@@ -322,29 +444,39 @@ def _executor_added(log: EventRecords, event: dict) -> str | None:
     info = mapping(event.get("Executor Info"))
     cores = integer(info.get("Total Cores"), 1, 2**20)
     requested_ms = integer(info.get("Request Time"), 0, added_ms)
-    log.executors[name] = ExecutorRecord(name, text(info.get("Host")), added_ms, cores, requested_ms)
+    resources = integer(info.get("Resource Profile Id"), 0, MAX_PROFILE) or 0
+    executor = ExecutorRecord(name, text(info.get("Host")), added_ms, cores, requested_ms, resources=resources)
+    if (name, added_ms) in log.executors:
+        return "the executor was added before"
+    log.missing["Total Cores"] += cores is None
+    log.executors[name, added_ms] = executor
     log.seen(added_ms)
     return None
 
 
 def _executor_removed(log: EventRecords, event: dict) -> str | None:
-    executor = log.executors.get(text(event.get("Executor ID")))
-    removed_ms = integer(event.get("Timestamp"))
-    if executor is None:
-        return "the executor was never added"
-    if removed_ms is None or removed_ms < executor.added_ms:
-        return "no time after the executor was added"
-    executor.removed_ms = removed_ms
-    executor.removed_reason = text(event.get("Removed Reason"))
+    name, removed_ms = text(event.get("Executor ID")), integer(event.get("Timestamp"))
+    if not name or removed_ms is None:
+        return "no executor id or time"
+    log.removals.append((name, removed_ms, text(event.get("Removed Reason"))))
     log.seen(removed_ms)
     return None
 
 
-def _execution_end(log: EventRecords, event: dict) -> str | None:
+def _execution_start(log: EventRecords, event: dict) -> str | None:
     execution = integer(event.get("executionId"))
     if execution is None:
         return "no execution id"
-    log.executions[str(execution)] = not event.get("errorMessage")
+    log.descriptions[str(execution)] = text(event.get("description"))
+    return None
+
+
+def _execution_end(log: EventRecords, event: dict) -> str | None:
+    execution, message = integer(event.get("executionId")), event.get("errorMessage")
+    if execution is None:
+        return "no execution id"
+    log.executions[str(execution)] = None if message is None else not message
+    log.missing["errorMessage"] += message is None
     return None
 
 
@@ -421,5 +553,7 @@ _HANDLERS: dict[str, Callable[[EventRecords, dict], str | None]] = {
     "SparkListenerExecutorAdded": _executor_added,
     "SparkListenerExecutorRemoved": _executor_removed,
     "SparkListenerTaskEnd": _task_end,
+    "SparkListenerResourceProfileAdded": _resource_profile,
+    SQL_START: _execution_start,
     f"{_SQL}SparkListenerSQLExecutionEnd": _execution_end,
 }

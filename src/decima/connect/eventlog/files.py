@@ -1,42 +1,67 @@
-"""Files of Spark event logs: where they are, and their lines, compressed or not.
+"""Files of Spark event logs: where they are, which belong together, and their lines, compressed or not.
 
-A log is one file, or a folder `eventlog_v2_<application>` of rolled files `events_<number>_<application>`. The
-compression is told from the first bytes of a file, so renamed and unfinished (`.inprogress`) files are read, too.
-The block formats that Spark writes with lz4 and snappy differ from these libraries' own.
+A log is one file or several: `events_<number>_<application>` of Spark in one folder, or files whose first line has the
+number and the context of Databricks. Compression and archives are recognised by the first bytes of a file, so
+renamed and unfinished (`.inprogress`) files are also read. The block formats that Spark writes with lz4 and snappy
+differ from these libraries' own.
 
 Source: `LZ4BlockOutputStream` of lz4-java and `SnappyOutputStream` of snappy-java.
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import json
+import lzma
 import os
 import re
+import shutil
 import struct
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import cramjam
 
 from decima.core.errors import ConfigError, DataUnavailableError, EventLogError
 
-MAX_LINE_BYTES = 256 * 2**20
-_ROLLED = re.compile(r"events_(\d+)_.+")
-_FIRST_EVENT = re.compile(rb'\s*\{\s*"Event"')
+MAX_LINE_BYTES = 64 * 2**20
+MAX_VALUES = 4_000_000  # of a line, which take a hundred times its bytes in memory
+_MAX_RATIO = 250  # of the size after decompression and before; event logs reach about 60
+_ALWAYS_BYTES = 64 * 2**20  # a small file may unpack to that much
+_ROLLED = re.compile(r"events_(\d+)_([^.]+).*")
+_EVENT = re.compile(rb'\s*\{.{0,4000}?"Event"\s*:', re.DOTALL)
+_TIME = re.compile(rb'"(?:Timestamp|Submission Time|Completion Time|Launch Time|Finish Time|time)":(\d{12,14})\b')
+_TASK_ID = re.compile(rb'"Task ID":(\d{1,15})\b')
+_HEAD_LINES, _HEAD_BAD, _HEAD_TIMES = 200, 5, 20  # lines to look at, lines before the first event, times
 _CHUNK_BYTES = 2**18
+_BOM = b"\xef\xbb\xbf"
 _ZSTD, _LZ4, _SNAPPY, _GZIP, _LZF = b"\x28\xb5\x2f\xfd", b"LZ4Block", b"\x82SNAPPY\x00", b"\x1f\x8b", b"ZV"
+_BZIP2, _XZ, _ZIP = b"BZh", b"\xfd7zXZ\x00", (b"PK\x03\x04", b"PK\x05\x06")
+_DAMAGE = (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error)
 
 
 @dataclass(frozen=True)
 class LogFiles:
-    """Files that make up the event log of one application."""
+    """Files that make up an event log."""
 
-    path: Path  # what the user would call the log: a file or an `eventlog_v2_` folder
+    path: Path  # what the user would call the log: a file, a folder of rolled files, or a member of an archive
     files: tuple[Path, ...]  # to be read in this order
     compacted: bool = False  # Spark removed events of finished jobs from the first files ("compaction")
+    lost: tuple[int, ...] = ()  # numbers of files that are not there
+    started: bool = True  # whether it has the start of an application, or says what it belongs to
+    time_ms: int | None = None  # latest time of its first lines
+    tasks: tuple[int, ...] = ()  # ids of tasks of its first lines
+    keep: tuple = ()  # what must not be collected before the files were read
 
     @property
     def size(self) -> int:
@@ -50,25 +75,42 @@ class Damage:
 
     # Per damaged file, what went wrong; the lines before the damage were read.
     files: dict[str, str] = field(default_factory=dict)
-    long_lines: int = 0  # lines of more than `MAX_LINE_BYTES`, which were left out
+    long_lines: int = 0  # lines of more than `MAX_LINE_BYTES` or `MAX_VALUES`, which were left out
     cut_line: bool = False  # the last line of a file has no end, as when Spark was killed while writing it
 
 
-def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
-    """Find the logs behind paths: files, `eventlog_v2_` folders, or folders that hold some of these.
+@dataclass
+class _Head:
+    """Facts from the first lines of a file."""
 
-    Files in folders that do not begin like a log are passed over.
+    is_log: bool = False
+    started: bool = False
+    context: str = ""  # of Databricks; its files have a number each
+    number: int = 0
+    time_ms: int | None = None
+    tasks: tuple[int, ...] = ()
+
+
+def find_logs(paths: Iterable[str | os.PathLike], left_out: dict[str, str] | None = None) -> list[LogFiles]:
+    """Find the logs behind paths: files, archives (.zip, .tar), and folders of these at any depth.
+
+    Files in folders that do not begin like a log are passed over; `left_out` receives those that cannot be read, with
+    the reason.
 
     Raises:
         DataUnavailableError: a path does not exist, or a folder holds no log.
         ConfigError: a path is neither a file nor a folder.
     """
-    logs: list[LogFiles] = []
+    left_out = {} if left_out is None else left_out
+    files: dict[Path, tuple[Path, Path, bool]] = {}  # real path -> file, name to show, whether the user named it
+    keep: list[tempfile.TemporaryDirectory] = []
+    folders = []
     for path in map(Path, paths):
+        folders.append(path)
         if path.is_file():
-            logs.append(LogFiles(path, (path,)))
+            candidates = [(path, path, True)]
         elif path.is_dir():
-            logs += [_rolled(path)] if _rolled_files(path) else _inside(path)
+            candidates = [(each, each, False) for each in _walk(path, left_out)]
         elif path.exists():
             raise ConfigError(f"cannot read {path}: it is neither a file nor a folder")
         elif address := re.match(r"(\w{2,}):/+", str(path)):
@@ -76,103 +118,234 @@ def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
             raise DataUnavailableError(f"no event log at {path}: {why}")
         else:
             raise DataUnavailableError(f"no event log at {path}")
-    return list({log.path.resolve(): log for log in logs}.values())
+        for file, shown, named in candidates:
+            if _is_archive(file):
+                keep.append(tempfile.TemporaryDirectory(prefix="decima-logs-"))
+                folder = Path(keep[-1].name)
+                try:
+                    unpack(file, folder)
+                except (EventLogError, OSError) as error:
+                    left_out[str(shown)] = str(error)
+                inside = [(each, shown / each.relative_to(folder), False) for each in _walk(folder, left_out)]
+                files.update((each[0].resolve(), each) for each in inside)
+            else:
+                files.setdefault(file.resolve(), (file, shown, named))
+    logs = _grouped(files.values(), tuple(keep), left_out)
+    if not logs and not left_out:
+        raise DataUnavailableError(f"no event log in the folder {', '.join(map(str, folders))}")
+    return logs
+
+
+def _walk(folder: Path, left_out: dict[str, str]) -> Iterator[Path]:
+    """Regular files of a folder and those below it, each folder once."""
+    seen = set()
+    folders = [folder]
+    while folders:
+        folder = folders.pop()
+        try:
+            status = folder.stat()
+            inside = sorted(folder.iterdir())
+        except OSError as error:
+            left_out[str(folder)] = f"cannot be read: {error.strerror or error}"
+            continue
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        for path in inside:
+            if path.name.startswith((".", "_", "appstatus_")) or path.name.endswith(".crc"):
+                continue
+            if path.is_file():
+                yield path
+            elif path.is_dir():
+                folders.append(path)
+
+
+def _grouped(files: Iterable[tuple[Path, Path, bool]], keep: tuple, left_out: dict[str, str]) -> list[LogFiles]:
+    """Logs of files, the parts of each in order."""
+    parts: dict[tuple, list[tuple[int, bool, Path, Path]]] = defaultdict(list)
+    heads: dict[tuple, _Head] = {}
+    for file, shown, named in files:
+        rolled = _ROLLED.fullmatch(file.name)
+        try:
+            head = _head(file)
+        except EventLogError as error:
+            if not named:
+                left_out[str(shown)] = str(error)
+                continue
+            head = _Head(started=True)  # reading it says what is wrong
+        if head.context:
+            key, number = (head.context,), head.number
+        elif rolled and (head.is_log or named):
+            key, number = (file.parent, rolled[2]), int(rolled[1])
+        elif head.is_log or named:
+            key, number = (file,), 0
+        else:
+            continue
+        parts[key].append((number, file.name.endswith(".compact"), file, shown))
+        heads.setdefault(key, head)
+    logs = []
+    for key, members in parts.items():
+        members.sort()
+        head = heads[key]
+        # A compacted file stands for itself and all files before it.
+        first = max((index for index, part in enumerate(members) if part[1]), default=0)
+        members, compacted = members[first:], members[first][1]
+        numbered = bool(head.context) or len(key) == 2
+        begin = members[0][0] if compacted or not numbered else 0 if head.context else 1
+        lost = set(range(begin, members[-1][0])) - {part[0] for part in members}
+        path = members[0][3].parent if len(key) == 2 else members[0][3]
+        started = head.started or numbered
+        names = tuple(part[2] for part in members)
+        logs.append(LogFiles(path, names, compacted, tuple(sorted(lost)), started, head.time_ms, head.tasks, keep))
+    return logs
+
+
+def _head(path: Path) -> _Head:
+    """Read the first lines of a file.
+
+    Raises:
+        EventLogError: it cannot be read; the message continues a sentence about the file.
+    """
+    head, times, tasks, damage = _Head(), [], [], Damage()
+    try:
+        with _open(path, damage) as stream:
+            for number, line in enumerate(islice(_lines(stream, damage), _HEAD_LINES)):
+                head.is_log |= bool(_EVENT.match(line))
+                if not head.is_log and number >= _HEAD_BAD:
+                    break
+                if b"SparkListenerApplicationStart" in line[:200]:
+                    head.started = True
+                    break
+                if b'"Rollover Number"' in line:
+                    try:
+                        event = json.loads(line)
+                        head.number, head.context = int(event["Rollover Number"]), str(event["SparkContext Id"])
+                    except (ValueError, TypeError, KeyError, RecursionError):
+                        continue
+                    break
+                if len(times) < _HEAD_TIMES:
+                    times += map(int, _TIME.findall(line)[:4])
+                    tasks += map(int, _TASK_ID.findall(line)[:1])
+    except OSError as error:
+        raise EventLogError(f"cannot be read: {error.strerror or error}") from None
+    if damage.files and not head.is_log:
+        raise EventLogError(f"is {damage.files[path.name]}")
+    head.time_ms, head.tasks = max(times, default=None), tuple(tasks)
+    return head
 
 
 def read_lines(log: LogFiles, damage: Damage, progress: Callable[[int], object] = lambda size: None) -> Iterator[bytes]:
     """Read the lines of a log with their line ends; `damage` lists unreadable parts.
 
-    `progress` is called with the bytes that were read, of a compressed file with all at its end.
-
-    Raises:
-        DataUnavailableError: a file cannot be opened or read.
-        EventLogError: a file is compressed in a way that is not supported.
+    `progress` is called with the bytes that were read.
     """
     for path in log.files:
+        done = 0
         try:
+            size = path.stat().st_size
             with _open(path, damage) as stream:
-                left = path.stat().st_size
-                plain = not isinstance(stream.raw, _Chunks)
-                for line in _lines(stream, damage):
+                plain = isinstance(stream.raw, io.FileIO)
+                for number, line in enumerate(_lines(stream, damage)):
                     yield line
-                    if plain:
-                        progress(len(line))
-                        left -= len(line)
-                progress(left)
+                    if plain and number % 1024 == 0:
+                        progress(stream.tell() - done)
+                        done = stream.tell()
         except OSError as error:
-            raise DataUnavailableError(f"cannot read {path}: {error.strerror or error}") from error
+            damage.files[path.name] = f"cannot be read: {error.strerror or error}"
+        except EventLogError as error:
+            damage.files[path.name] = str(error)
+        else:
+            progress(size - done)
 
 
 def _lines(stream: io.BufferedIOBase, damage: Damage) -> Iterator[bytes]:
     long = False
     line = b""
+    first = True
     while piece := stream.readline(MAX_LINE_BYTES):
+        if first:
+            piece, first = piece.removeprefix(_BOM), False
         whole = piece.endswith(b"\n")
         if long or (not whole and len(piece) == MAX_LINE_BYTES):
             damage.long_lines += not long
             long = not whole
+            continue
+        if len(piece) > MAX_VALUES and piece.count(b",") > MAX_VALUES:
+            damage.long_lines += 1
             continue
         line = piece
         yield line
     damage.cut_line |= bool(line) and not line.endswith(b"\n")
 
 
-def _rolled_files(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if _ROLLED.fullmatch(path.name) and not path.name.endswith(".crc")]
+def _is_archive(path: Path) -> bool:
+    """Whether a file is a zip or, compressed or not, a tar."""
+    try:
+        with open(path, "rb") as raw:
+            if raw.read(4) in _ZIP:
+                return True
+        with _open(path, Damage()) as stream:
+            return stream.read(512)[257:262] == b"ustar"
+    except (OSError, EventLogError):
+        return False
 
 
-def _rolled(folder: Path) -> LogFiles:
-    numbered = sorted(
-        (int(_ROLLED.fullmatch(path.name)[1]), path.name.endswith(".compact"), path) for path in _rolled_files(folder)
-    )
-    # A compacted file stands for itself and all files before it.
-    compacted = [index for index, (_, compact, _) in enumerate(numbered) if compact]
-    first = compacted[-1] if compacted else 0
-    return LogFiles(folder, tuple(path for *_, path in numbered[first:]), bool(compacted))
+def unpack(path: Path, folder: Path) -> None:
+    """Unpack the regular files of a zip or tar, compressed or not, into a folder.
+
+    Raises:
+        EventLogError: the archive is damaged, or unpacks to far more than its size; what came before was unpacked.
+    """
+    most = max(_ALWAYS_BYTES, _MAX_RATIO * path.stat().st_size)
+    damage = Damage()
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                infos = [info for info in packed.infolist() if not info.is_dir()]
+                if sum(info.file_size for info in infos) > most:
+                    raise EventLogError(f"unpacks to more than {_MAX_RATIO} times its size")
+                for info in infos:
+                    with packed.open(info) as source:
+                        _keep(source, folder, info.filename)
+        else:
+            with _open(path, damage) as stream, tarfile.open(fileobj=stream, mode="r|") as packed:
+                for member in packed:
+                    if member.isfile() and not member.issparse():
+                        _keep(packed.extractfile(member), folder, member.name)
+    except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+        why = next(iter(damage.files.values()), str(error))
+        raise EventLogError(f"is an archive that cannot be unpacked: {why}") from None
+    if damage.files:
+        raise EventLogError(f"is an archive that cannot be unpacked: {next(iter(damage.files.values()))}")
 
 
-def _inside(folder: Path) -> list[LogFiles]:
-    logs: list[LogFiles] = []
-    for path in sorted(folder.iterdir()):
-        if path.is_dir() and _rolled_files(path):
-            logs.append(_rolled(path))
-        elif (
-            path.is_file()
-            and not path.name.startswith((".", "_", "appstatus_"))
-            and not path.name.endswith(".crc")
-            and _begins_like_a_log(path)
-        ):
-            logs.append(LogFiles(path, (path,)))
-    if not logs:
-        raise DataUnavailableError(f"no event log in the folder {folder}")
-    return logs
-
-
-def _begins_like_a_log(path: Path) -> bool:
-    with open(path, "rb") as file:
-        head = file.read(64)
-    return head.startswith((_ZSTD, _LZ4, _SNAPPY, _GZIP, _LZF)) or bool(_FIRST_EVENT.match(head))
+def _keep(source: BinaryIO, folder: Path, name: str) -> None:
+    inside = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", "..")]
+    if not inside:
+        return
+    target = folder.joinpath(*inside)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target, "wb") as copy:
+        shutil.copyfileobj(source, copy)
 
 
 def _open(path: Path, damage: Damage) -> io.BufferedReader:
+    """Open a file for reading what it holds, decompressed.
+
+    Raises:
+        EventLogError: it is compressed with lzf.
+    """
     with open(path, "rb") as raw:
         head = raw.read(8)
     if head.startswith(_LZF):
         raise EventLogError(
-            f"{path} is compressed with lzf, which is not supported; write it anew with "
-            "spark.eventLog.compression.codec=zstd (lz4, snappy, gzip and plain text are read, too)"
+            "is compressed with lzf, which is not supported; write it anew with "
+            "spark.eventLog.compression.codec=zstd (lz4, snappy, gzip, bzip2, xz and plain text are also read)"
         )
-    if head.startswith(_ZSTD):
-        chunks = _zstd(path)
-    elif head.startswith(_LZ4):
-        chunks = lz4_blocks(path)
-    elif head.startswith(_SNAPPY):
-        chunks = snappy_blocks(path)
-    elif head.startswith(_GZIP):
-        chunks = _gzip(path)
-    else:
-        return open(path, "rb")
-    return io.BufferedReader(_Chunks(path, chunks, damage), _CHUNK_BYTES)
+    for magic, pieces in _CODECS.items():
+        if head.startswith(magic):
+            return io.BufferedReader(_Chunks(path, pieces(path), damage), _CHUNK_BYTES)
+    return open(path, "rb")
 
 
 class _Chunks(io.RawIOBase):
@@ -183,6 +356,7 @@ class _Chunks(io.RawIOBase):
         self._chunks = chunks
         self._damage = damage
         self._rest = memoryview(b"")
+        self._left = max(_ALWAYS_BYTES, _MAX_RATIO * path.stat().st_size)
 
     def readable(self) -> bool:
         return True
@@ -191,8 +365,11 @@ class _Chunks(io.RawIOBase):
         while not len(self._rest):
             try:
                 chunk = next(self._chunks, None)
-            except (OSError, EOFError, ValueError) as error:
-                self._damage.files[self._path.name] = str(error) or type(error).__name__
+                self._left -= len(chunk or b"")
+                if self._left < 0:
+                    raise ValueError(f"unpacks to more than {_MAX_RATIO} times its size")
+            except _DAMAGE as error:
+                self._damage.files[self._path.name] = f"damaged: {str(error) or type(error).__name__}"
                 chunk = None
             if chunk is None:
                 self._chunks = iter(())
@@ -212,15 +389,15 @@ def _zstd(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _gzip(path: Path) -> Iterator[bytes]:
-    import zlib
+def _library(module) -> Callable[[Path], Iterator[bytes]]:
+    """Decompress with a module of Python."""
 
-    with gzip.open(path, "rb") as stream:
-        try:
+    def pieces(path: Path) -> Iterator[bytes]:
+        with module.open(path, "rb") as stream:
             while chunk := stream.read1(_CHUNK_BYTES):
                 yield chunk
-        except zlib.error as error:
-            raise ValueError(str(error)) from error
+
+    return pieces
 
 
 MAX_BLOCK_BYTES = 2**26  # lz4-java allows 32 MiB; damaged lengths must not ask for gigabytes
@@ -290,3 +467,9 @@ def _decompress(function, block: bytes, size: int | None, **options):
     if len(result) != size:
         raise ValueError(f"a block has {len(result)} bytes; its header says {size}")
     return bytes(result)
+
+
+_CODECS = {
+    _ZSTD: _zstd, _LZ4: lz4_blocks, _SNAPPY: snappy_blocks, _GZIP: _library(gzip), _BZIP2: _library(bz2),
+    _XZ: _library(lzma),
+}  # fmt: skip

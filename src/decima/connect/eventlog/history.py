@@ -10,13 +10,13 @@ import json
 import os
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from decima.connect.eventlog.files import unpack
 from decima.core.errors import ConfigError, DataUnavailableError, EventLogError
 
 #: Environment variables with the user and the password of the server.
@@ -120,20 +120,22 @@ def _shown(server: str) -> str:
 def _fetch(server: str, app_id: str, folder: Path) -> None:
     """Unpack the logs of an application into a folder."""
     try:
-        with tempfile.TemporaryFile() as packed:
+        with tempfile.NamedTemporaryFile() as packed:
             with _get(server, f"{_API}/{quote(app_id, safe='')}/logs") as answer:
                 for part in answer.iter_content(1 << 20):
                     packed.write(part)
-            with zipfile.ZipFile(packed) as logs:
-                if not logs.namelist():
-                    raise EventLogError(f"{server} has no log of {app_id}")
-                logs.extractall(folder)
-    # Damaged, packed in an unknown way or with a password; what the packed bytes say may be damaged, too.
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
-        raise EventLogError(f"{server} answers with no zip of the log of {app_id}") from None
+            packed.flush()
+            if not zipfile.is_zipfile(packed.name):
+                raise EventLogError(f"{server} answers with no zip of the log of {app_id}")
+            try:
+                unpack(Path(packed.name), folder)
+            except EventLogError as error:
+                raise EventLogError(f"{server} answers with no zip of the log of {app_id}, which {error}") from None
     except OSError as error:
         why = error.strerror or error
         raise DataUnavailableError(f"cannot keep the log of {app_id} in {folder.parent}: {why}") from None
+    if not any(folder.iterdir()):
+        raise EventLogError(f"{server} has no log of {app_id}")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 SOURCE = "spark"
+_NUMBER, _DIGITS = re.compile(r" \(\d+\)$|^AQEShuffleRead$"), re.compile(r"\d+|^AQEShuffleRead$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,7 @@ class _Run:
     stage: np.ndarray  # [tasks used], as the next two
     wave: np.ndarray
     task_ms: np.ndarray
+    plan: tuple = ()  # what runs of its name must share to be runs of one query
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,9 +93,10 @@ def from_logs(*paths: str | os.PathLike, anyway: bool = False) -> LogWorkload:
 def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:
     """Merge all runs of the same name into job profiles.
 
-    SQL executions without a name are runs of one query if their stages have the same edges, operators and task counts.
-    Runs of a name that differ in structure (number of stages or edges) become further profiles, `name~2`, `name~3`, the
-    most frequent structure keeping the plain name. The level of a run is the executor count it states, else the
+    Runs of a name that differ in structure become further profiles, `name~2`, `name~3`, the most frequent structure
+    keeping the plain name. Structure are the edges of the stages; where Spark's description gave the name, also the
+    operators; where no person gave it or a platform cut it, also the task counts. SQL executions without any name are
+    merged by structure alone. The level of a run is the executor count it states, else the
     time-weighted number of executor slots during the run; of a run beside others, the most tasks it ran at once. Where
     runs differ in the task count of a stage, the most frequent one is taken, among equals that of the lowest level.
 
@@ -113,9 +117,10 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
                 notes.append(_note("query without a name", row.query, application))
                 continue
             run = _Run(application, row.query, level(row), row.duration_ms, *parts(row.Index))
+            run.plan = _plan(run, row.same)
             name = row.name
             if not row.named and row.query.startswith("execution-") and any(run.operators):
-                name = plans.setdefault((run.parents, tuple(run.num_tasks), tuple(run.operators)), name)
+                name = plans.setdefault(run.plan, name)
             if name != row.name:
                 merged = f"{row.query} with {name}"
                 notes.append(_note("same plan as another query", merged, application))
@@ -124,10 +129,10 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
     sizes: list[tuple] = []
     runs: list[tuple] = []
     for name, members in grouped.items():
-        structures = Counter(run.parents for run in members)
+        structures = Counter(run.plan for run in members)
         for number, (structure, count) in enumerate(structures.most_common()):
             job = name if number == 0 else f"{name}~{number + 1}"
-            mine = [run for run in members if run.parents == structure]
+            mine = [run for run in members if run.plan == structure]
             try:
                 profile = _profile(job, mine)
             except WorkloadError as error:
@@ -172,6 +177,17 @@ def level(query) -> int:
     if query.stated_executors == query.stated_executors:  # not NaN
         return int(query.stated_executors)
     return max(1, round(query.executors) if query.alone else query.peak_tasks)
+
+
+def _plan(run: _Run, same: str) -> tuple:
+    """What a run shares with those of the same query.
+
+    Numbers differ between runs, in operators (of code generation) and in names of RDDs (of paths).
+    """
+    strip = _DIGITS if same == "operators" else _NUMBER
+    operators = tuple(frozenset(strip.sub("", each) for each in text.split(", ")) for text in run.operators)
+    parts = {"edges": (), "operators": (operators,), "tasks": (operators, tuple(run.num_tasks))}
+    return run.parents, *parts[same]
 
 
 def _parts(application: Application):

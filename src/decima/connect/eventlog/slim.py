@@ -8,7 +8,7 @@ from typing import Any
 
 import cramjam
 
-from decima.connect.eventlog.events import JOB_PROPERTIES, METRICS, mapping
+from decima.connect.eventlog.events import JOB_PROPERTIES, METRICS, SQL_START, mapping
 from decima.connect.eventlog.files import Damage, LogFiles, find_logs, read_lines
 from decima.core.errors import EventLogError
 from decima.core.files import atomic_write_bytes
@@ -19,12 +19,19 @@ _TASK = (
     *("Task ID", "Index", "Attempt", "Partition ID", "Launch Time", "Executor ID", "Host", "Speculative"),
     *("Getting Result Time", "Finish Time", "Failed", "Killed"),
 )
-_STAGE = ("Stage ID", "Stage Attempt ID", "Stage Name", "Number of Tasks", "Parent IDs", "Failure Reason")
-_COMPLETED = ("Stage ID", "Stage Attempt ID", "Submission Time", "Completion Time", "Failure Reason")
+_COMPLETED = (
+    "Stage ID",
+    "Stage Attempt ID",
+    "Number of Tasks",
+    "Submission Time",
+    "Completion Time",
+    "Failure Reason",
+)
+_STAGE = (*_COMPLETED, "Stage Name", "Parent IDs", "Resource Profile Id")
 # Which events stay, and which of their fields; None: all.
 _EVENTS: dict[str, tuple[str, ...] | None] = {
     "SparkListenerLogStart": None,
-    "SparkListenerApplicationStart": ("App Name", "App ID", "Timestamp"),
+    "SparkListenerApplicationStart": ("App Name", "App ID", "App Attempt ID", "Timestamp"),
     "SparkListenerApplicationEnd": None,
     "SparkListenerEnvironmentUpdate": ("Spark Properties",),
     "SparkListenerJobStart": ("Job ID", "Submission Time", "Stage Infos", "Properties"),
@@ -36,6 +43,8 @@ _EVENTS: dict[str, tuple[str, ...] | None] = {
         *("Stage ID", "Stage Attempt ID", "Task Type", "Task End Reason"),
         *("Task Info", "Task Metrics"),
     ),
+    "SparkListenerResourceProfileAdded": None,
+    SQL_START: ("executionId", "rootExecutionId", "description", "time"),
     _SQL_END: ("executionId", "time", "errorMessage"),
 }
 # Settings that name folders, hosts or ports of one machine, or are long.
@@ -99,7 +108,7 @@ def _slim(event: dict[str, Any]) -> dict[str, Any] | None:
     elif name == "SparkListenerEnvironmentUpdate":
         slim["Spark Properties"] = _settings(slim.get("Spark Properties"))
     elif name == "SparkListenerExecutorAdded":
-        info = ("Host", "Total Cores", "Request Time", "Registration Time")
+        info = ("Host", "Total Cores", "Request Time", "Registration Time", "Resource Profile Id")
         slim["Executor Info"] = _keep(mapping(slim.get("Executor Info")), info)
     return slim
 
@@ -129,7 +138,11 @@ def _stage(info: dict[str, Any]) -> dict[str, Any]:
 
 def _settings(settings: Any) -> dict[str, str] | list:
     pairs = settings.items() if isinstance(settings, dict) else settings if isinstance(settings, list) else ()
-    kept = [(key, value) for key, value in pairs if "/" not in value and not _is_private(key)]
+    kept = [
+        (key, value)
+        for key, value in pairs
+        if "/" not in value and (not _is_private(key) or (key == "spark.master" and value.startswith("local")))
+    ]
     return dict(kept) if isinstance(settings, dict) else [list(pair) for pair in kept]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas
 
-from decima.connect.eventlog.events import METRICS, TASK_TEXTS, EventRecords, ExecutorRecord
+from decima.connect.eventlog.events import METRICS, TASK_TEXTS, EventRecords, ExecutorRecord, integer
 from decima.connect.eventlog.queries import QueryRun
 from decima.connect.eventlog.report import USED
 from decima.workload.profile import WAVES
@@ -110,7 +111,9 @@ def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: panda
     """Make the table of ended tasks by launch time; `docs/event-logs.md` lists the columns."""
     columns = records.tasks
     table = pandas.DataFrame({name: np.array(values, np.int64) for name, values in columns.numbers.items()})
-    for name in TASK_TEXTS:
+    named, process = processes(records)
+    table["executor"] = pandas.Categorical.from_codes(process, list(named))
+    for name in TASK_TEXTS[1:]:
         table[name] = pandas.Categorical.from_codes(np.array(columns.codes[name]), list(columns.texts[name]))
     table["speculative"] = np.array(columns.speculative, bool)
     table["duration_ms"] = (table.finish_ms - table.launch_ms).astype(float)
@@ -120,7 +123,7 @@ def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: panda
     accounted = table.run_ms + table.deserialize_ms + table.result_serialize_ms + table.getting_result_ms
     table["scheduler_delay_ms"] = (table.duration_ms - accounted).clip(lower=0.0)
     _assign(table, runs)
-    _add_slots(table, executors)
+    _add_slots(table, executors, process)
     return table.sort_values(["launch_ms", "task_id"], kind="stable", ignore_index=True)
 
 
@@ -156,10 +159,7 @@ def _assign(table: pandas.DataFrame, runs: Sequence[QueryRun]) -> None:
     table["use"] = pandas.Categorical(reason)
 
 
-def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame) -> None:
-    number = {name: index for index, name in enumerate(executors.executor)}
-    codes = np.array([number[name] for name in table.executor.cat.categories] or [0], np.int64)
-    process = codes[table.executor.cat.codes.to_numpy()] if len(table) else np.zeros(0, np.int64)
+def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame, process: np.ndarray) -> None:
     # Spark's own stage id tells stages apart that no query owns.
     stage = np.where(table.stage >= 0, table.query_number * 2**32 + table.stage, -1 - table.spark_stage_id)
     placement = assign_slots(
@@ -176,26 +176,52 @@ def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame) -> None:
     table["first_of_query"] = placement.first_of_query
 
 
+def processes(records: EventRecords) -> tuple[dict[str, ExecutorRecord], np.ndarray]:
+    """Executor processes by name, those that came back with a number, and that of each task, int64 [tasks]."""
+    named: dict[str, ExecutorRecord] = {}
+    first: dict[str, int] = {}
+    for name, lives in records.lives.items():
+        first[name] = len(named)
+        named.update({f"{name}~{number + 1}" if number else name: life for number, life in enumerate(lives)})
+    codes, launch = np.array(records.tasks.codes["executor"], np.int64), records.tasks.numbers["launch_ms"]
+    numbers = np.array([first[name] for name in records.tasks.texts["executor"]] or [0], np.int64)[codes]
+    for code, name in enumerate(records.tasks.texts["executor"]):
+        if len(lives := records.lives[name]) > 1:
+            mine = codes == code
+            began = np.searchsorted([life.added_ms for life in lives], launch[mine], side="right")
+            numbers[mine] += np.maximum(0, began - 1)
+    return named, numbers
+
+
 def executor_table(records: EventRecords) -> pandas.DataFrame:
-    """Make the table of executor processes; unannounced ones are inferred from their tasks."""
-    columns = records.tasks
-    stamps = {name: np.array(columns.numbers[name], np.int64) for name in ("launch_ms", "finish_ms")}
-    spans = pandas.DataFrame(stamps).groupby(np.array(columns.codes["executor"], np.int64))
-    with_tasks = list(columns.texts["executor"])  # by their codes
-    first_task = dict(zip(with_tasks, spans.launch_ms.min().tolist(), strict=True))
-    last_task = dict(zip(with_tasks, spans.finish_ms.max().tolist(), strict=True))
-    unknown = {name: ExecutorRecord(name, "", None, None) for name in with_tasks if name not in records.executors}
+    """Make the table of executor processes; cores that the log does not announce are inferred."""
+    named, process = processes(records)
+    numbers = records.tasks.numbers
+    launch, finish = numbers["launch_ms"], numbers["finish_ms"]
+    parts = ("run_ms", "deserialize_ms", "result_serialize_ms")
+    on_core = sum(np.array(records.tasks.metrics[name], float) for name in parts)
+    left = np.where(np.isnan(on_core), finish, np.fmin(finish, launch + np.nan_to_num(on_core)))
+    of_stage = {stage.stage_id: stage.resources for stage in records.stages.values()}
+    profile = np.array([of_stage.get(each, 0) for each in numbers["spark_stage_id"].tolist()], np.int64)
+    order = np.argsort(process, kind="stable")
+    begins = np.searchsorted(process[order], np.arange(len(named) + 1))
     rows = []
-    for name, executor in (records.executors | unknown).items():
-        cores = executor.cores or 1
-        added = executor.added_ms if executor.added_ms is not None else first_task[name]
+    for number, (name, executor) in enumerate(named.items()):
+        mine = order[begins[number] : begins[number + 1]]
+        times = np.bincount(profile[mine], weights=finish[mine] - launch[mine]) if len(mine) else np.zeros(1)
+        main = int(times.argmax()) if times.any() else executor.resources
+        cpus = records.task_cpus(main)
+        cores = executor.cores or max(_stated_cores(records, executor), cpus * _peak(launch[mine], left[mine]))
+        added = executor.added_ms if executor.added_ms is not None else launch[mine].min()
         times = executor.requested_ms, executor.removed_ms
         requested, removed = (np.nan if time_ms is None else float(time_ms) for time_ms in times)
         rows.append({
-            "executor": name, "host": executor.host, "cores": cores, "slots": max(1, cores // records.task_cpus),
+            "executor": name, "host": executor.host, "cores": cores,
+            "slots": max(1, min(cores // cpus, _limit(records, executor.resources, main))),
             "requested_ms": requested, "added_ms": float(added), "removed_ms": removed,
             "removed_reason": executor.removed_reason, "start_delay_ms": float(added) - requested,
-            "first_task_ms": float(first_task.get(name, np.nan)), "last_task_ms": float(last_task.get(name, np.nan)),
+            "first_task_ms": float(launch[mine].min()) if len(mine) else np.nan,
+            "last_task_ms": float(finish[mine].max()) if len(mine) else np.nan,
             "inferred": executor.added_ms is None or executor.cores is None,
         })  # fmt: skip
     names = (
@@ -203,6 +229,34 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
         "last_task_ms inferred"
     )
     return pandas.DataFrame(rows, columns=names.split())
+
+
+_LOCAL = re.compile(r"local\[(\d+)|local-cluster\[\s*\d+\s*,\s*(\d+)")
+
+
+def _stated_cores(records: EventRecords, executor: ExecutorRecord) -> int:
+    """Cores of an executor by the settings, at least 1."""
+    local = _LOCAL.match(records.settings.get("spark.master", ""))
+    if local:
+        return integer(local[1] or local[2], 1, 2**20) or 1
+    stated = records.resources.get(executor.resources, ({}, {}))[0].get("cores")
+    stated = stated or integer(records.settings.get("spark.executor.cores"), 1, 2**20)
+    return int(stated) if stated and executor.executor not in ("driver", "<driver>") else 1
+
+
+def _limit(records: EventRecords, executor_profile: int, task_profile: int) -> int:
+    """Most tasks that resources other than cores, such as GPUs, allow at once on an executor."""
+    has = records.resources.get(executor_profile, ({}, {}))[0]
+    takes = records.resources.get(task_profile, ({}, {}))[1]
+    # Less than one of a resource: so many tasks share each.
+    return min(
+        (
+            int(has[name] // amount) if amount >= 1.0 else int(has[name]) * int(1.0 / amount)
+            for name, amount in takes.items()
+            if name in has and name != "cpus"
+        ),
+        default=2**31,
+    )
 
 
 def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pandas.DataFrame) -> pandas.DataFrame:
@@ -222,7 +276,7 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
         stop = end if np.isfinite(end) else max(begin, left[mine].max(initial=begin))
         finish = float(end) if np.isfinite(end) else np.nan
         rows.append({
-            "query": run.query, "name": run.name, "named": run.named, "stream": run.stream,
+            "query": run.query, "name": run.name, "named": run.named, "same": run.same, "stream": run.stream,
             "grouped_by": run.grouped_by,
             "job_ids": tuple(job.job_id for job in run.jobs),
             "submit_ms": float(begin), "finish_ms": finish, "duration_ms": finish - begin,
@@ -233,7 +287,7 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
             "peak_tasks": _peak(launch[mine], left[mine]), "alone": bool(alone[number]), "skipped": run.skipped,
         })  # fmt: skip
     names = (
-        "query name named stream grouped_by job_ids submit_ms finish_ms duration_ms stages tasks executors "
+        "query name named same stream grouped_by job_ids submit_ms finish_ms duration_ms stages tasks executors "
         "stated_executors busy peak_tasks alone skipped"
     )
     return pandas.DataFrame(rows, columns=names.split())

@@ -282,7 +282,7 @@ def test_a_file_without_any_event_is_no_log(tmp_path):
 def test_several_logs_need_the_plural(tmp_path):
     for name in ("a", "b"):
         write(tmp_path / name, small_log())
-    with pytest.raises(ConfigError, match="holds 2 event logs"):
+    with pytest.raises(ConfigError, match="holds 2 applications"):
         read_event_log(tmp_path)
     assert [log.key.app_id for log in read_event_logs([tmp_path])] == ["a", "b"]
 

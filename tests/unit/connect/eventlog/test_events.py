@@ -13,6 +13,7 @@ def read(*lines):
     records = EventRecords()
     for each in lines:
         records.read(each)
+    records.complete()
     return records
 
 
@@ -140,17 +141,18 @@ def test_events_that_do_not_fit_together_are_noted():
         "SparkListenerJobEnd: no start of that job": 1,
     }
     assert records.jobs[0].finish_ms == T0 + 200
+    assert records.lines == {"all": 7, "read": 2, "without a needed field": 5}
 
 
 def test_settings_as_pairs_of_older_spark():
     pairs = [["spark.task.cpus", "3"], ["spark.sql.adaptive.enabled", "TRUE"], "odd", ["too", "many", "x"]]
     records = read(line("SparkListenerEnvironmentUpdate", **{"Spark Properties": pairs}))
-    assert (records.task_cpus, records.adaptive) == (3, True)
+    assert (records.task_cpus(), records.adaptive) == (3, True)
 
 
 def test_executor_info_may_be_missing():
     records = read(line("SparkListenerExecutorAdded", **{"Timestamp": T0, "Executor ID": "4"}), executor_added("5"))
-    assert [(each.cores, each.added_ms) for each in records.executors.values()] == [(None, T0), (1, T0)]
+    assert [(each.cores, each.added_ms) for (each,) in records.lives.values()] == [(None, T0), (1, T0)]
 
 
 def test_text_that_utf8_cannot_hold_is_replaced():

@@ -57,7 +57,11 @@ def test_nothing_of_the_machine_stays(tmp_path):
     content = bytes(cramjam.zstd.decompress((tmp_path / "copy.zstd").read_bytes())).decode()
     assert "somebody" not in content
     kept = [json.loads(each) for each in content.splitlines()]
-    assert [each["Event"].removeprefix("SparkListener") for each in kept] == ["EnvironmentUpdate", "JobStart"]
+    assert [each["Event"].removeprefix("SparkListener") for each in kept] == [
+        "EnvironmentUpdate",
+        "JobStart",
+        "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+    ]
     assert kept[0]["Spark Properties"] == {"spark.sql.adaptive.enabled": "false", "spark.task.cpus": "1"}
     assert kept[1]["Properties"] == {"decima.query": "q01#0"}
     assert json.loads(kept[1]["Stage Infos"][0]["RDD Info"][0]["Scope"])["name"] == "Scan parquet"
