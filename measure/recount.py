@@ -192,7 +192,8 @@ def count(events: Iterable[dict | None]) -> dict[str, object]:
                 end_ms = event["Timestamp"]
         except (TypeError, KeyError, AttributeError, ValueError):
             unreadable += 1
-    end_ms = max(times, default=0) if end_ms is None else end_ms
+    whole = end_ms is not None
+    end_ms = end_ms if whole else max(times, default=0)
     ran = {stage for stage, *_ in tasks.values()}
     results = Counter(result for _, _, result, _ in tasks.values())
     spans = defaultdict(list)
@@ -206,7 +207,7 @@ def count(events: Iterable[dict | None]) -> dict[str, object]:
     good = {}  # stages that ran, of queries that succeeded
     for query, mine in of_query.items():
         stages_of = ran & set().union(*(job[2] for job in mine))
-        if stages_of and query_succeeded(query, [job_ends.get(job[0]) for job in mine], sql):
+        if stages_of and query_succeeded(query, [job_ends.get(job[0]) for job in mine], sql, whole):
             good[query] = stages_of
     lives = executor_lives(added, removed, end_ms)
     announced = {name for name, _, _ in lives}
@@ -224,16 +225,17 @@ def count(events: Iterable[dict | None]) -> dict[str, object]:
     }  # fmt: skip
 
 
-def query_succeeded(query: tuple[str, object], ends: list[dict | None], sql: dict) -> bool:
+def query_succeeded(query: tuple[str, object], ends: list[dict | None], sql: dict, whole: bool) -> bool:
     """Whether a query succeeded: as its SQL execution says, from Spark 3.4 on, else by the ends of its jobs, in order.
 
+    In a log without the end of the application, an SQL execution that did not end may have jobs to come.
     Adaptive execution cancels jobs that became superfluous; the last job of a query is none of them.
     """
     if None in ends:
         return False
     failed = [end.get("Result") != "JobSucceeded" for end in ends]
     execution = sql.get(str(query[1]), {}) if "execution" in query[0] else {}
-    if "SQLExecutionStart" in execution and "SQLExecutionEnd" not in execution:
+    if not whole and "SQLExecutionStart" in execution and "SQLExecutionEnd" not in execution:
         return False
     said = execution.get("SQLExecutionEnd", {}).get("errorMessage")
     if said is not None:

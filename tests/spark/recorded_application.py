@@ -119,7 +119,7 @@ def broadcast(spark):
     for _ in range(2):
         spark.sparkContext.setJobDescription("report daily")
         small = sleeping(spark, 2, 0.5)
-        sleeping(spark, 6, 0.7).join(small.hint("broadcast"), "id").groupBy("key").count().collect()
+        sleeping(spark, 6, 0.7).join(small.select("id").hint("broadcast"), "id").groupBy("key").count().collect()
 
 
 def stream(spark):

@@ -316,7 +316,7 @@ def test_applications_of_one_id_without_attempts_are_told_apart_by_their_start(t
 def test_completeness_and_what_held_the_cluster(tmp_path):
     lost = small_log()
     broken = [*small_log(at=2000, query="r#0", first_id=1)[1:-1], job_end(1, 3000, "JobFailed")]
-    log = read(tmp_path, [*lost[:2], *lost[3:], *broken, task_end(99, 99, 4000, 4100)])
+    log = read(tmp_path, [*lost[:2], *lost[3:], *broken, task_end(6, 99, 4000, 4100)])
     assert log.report.completeness.counts == {"tasks": (2, 7), "stages": (1, 5), "queries": (1, 2)}
     assert log.report.completeness.least == 0.2
     assert "28 % of tasks, 20 % of stages, 50 % of queries" in log.report.lines()[-1]
