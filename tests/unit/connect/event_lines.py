@@ -16,6 +16,10 @@ def application_start(app_id="app-1", at=0, attempt=None, name="nightly"):
     return line("SparkListenerApplicationStart", **fields | ({} if attempt is None else {"App Attempt ID": attempt}))
 
 
+def application_end(at):
+    return line("SparkListenerApplicationEnd", Timestamp=T0 + at)
+
+
 def stage(stage_id, tasks=1, parents=(), rdd=None, name="scan"):
     info = {"Stage ID": stage_id, "Stage Attempt ID": 0, "Number of Tasks": tasks, "Parent IDs": list(parents)}
     if rdd is not None:

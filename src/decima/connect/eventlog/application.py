@@ -199,6 +199,7 @@ def read_event_logs(
 _WINDOW, _USELESS = 2**20, 0.99
 _START = b'{"Event":"SparkListenerApplicationStart"'
 _LOG_START = b'{"Event":"SparkListenerLogStart"'
+_LOST_TASKS = 1000  # ends that the earlier part of a log may lack
 _BEFORE_START = 50  # lines that may come between the start of a log and that of its application
 
 
@@ -220,7 +221,7 @@ class _Read:
         if records.start_ms is None or log.time_ms is None:
             return False
         running = max(0, records.events["SparkListenerTaskStart"] - records.events["SparkListenerTaskEnd"])
-        follows = not log.tasks or min(log.tasks) <= max(ids, default=-1) + running + 1
+        follows = not log.tasks or min(log.tasks) <= max(ids, default=-1) + running + _LOST_TASKS
         # A task ends once.
         return records.last_ms <= log.time_ms and follows and not np.isin(log.tasks, np.array(ids, np.int64)).any()
 

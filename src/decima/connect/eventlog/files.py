@@ -21,6 +21,7 @@ import shutil
 import struct
 import tarfile
 import tempfile
+import weakref
 import zipfile
 import zlib
 from collections import defaultdict
@@ -50,6 +51,14 @@ _BZIP2, _XZ, _ZIP = b"BZh", b"\xfd7zXZ\x00", (b"PK\x03\x04", b"PK\x05\x06")
 _DAMAGE = (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error)
 
 
+class _Unpacked:
+    """Folder for an archive, which goes with this object."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="decima-logs-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+
 @dataclass(frozen=True)
 class LogFiles:
     """Files that make up an event log."""
@@ -61,7 +70,7 @@ class LogFiles:
     started: bool = True  # whether it has the start of an application, or says what it belongs to
     time_ms: int | None = None  # latest time of its first lines
     tasks: tuple[int, ...] = ()  # ids of tasks of its first lines
-    keep: tuple = ()  # what must not be collected before the files were read
+    keep: tuple[_Unpacked, ...] = ()  # they exist as long as these
 
     @property
     def size(self) -> int:
@@ -103,7 +112,7 @@ def find_logs(paths: Iterable[str | os.PathLike], left_out: dict[str, str] | Non
     """
     left_out = {} if left_out is None else left_out
     files: dict[Path, tuple[Path, Path, bool]] = {}  # real path -> file, name to show, whether the user named it
-    keep: list[tempfile.TemporaryDirectory] = []
+    keep: list[_Unpacked] = []
     folders = []
     for path in map(Path, paths):
         folders.append(path)
@@ -120,8 +129,8 @@ def find_logs(paths: Iterable[str | os.PathLike], left_out: dict[str, str] | Non
             raise DataUnavailableError(f"no event log at {path}")
         for file, shown, named in candidates:
             if _is_archive(file):
-                keep.append(tempfile.TemporaryDirectory(prefix="decima-logs-"))
-                folder = Path(keep[-1].name)
+                keep.append(_Unpacked())
+                folder = keep[-1].folder
                 try:
                     unpack(file, folder)
                 except (EventLogError, OSError) as error:
@@ -312,7 +321,7 @@ def unpack(path: Path, folder: Path) -> None:
                 for member in packed:
                     if member.isfile() and not member.issparse():
                         _keep(packed.extractfile(member), folder, member.name)
-    except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, *_DAMAGE[1:]) as error:
         why = next(iter(damage.files.values()), str(error))
         raise EventLogError(f"is an archive that cannot be unpacked: {why}") from None
     if damage.files:

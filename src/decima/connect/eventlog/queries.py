@@ -69,11 +69,15 @@ def _infer_parents(records: EventRecords) -> None:
         for stage_id in job.stage_ids:  # parents have smaller ids
             launch, finish = records.spans.get(stage_id, never)
             if records.stages[stage_id].parent_ids is None:
-                before = [each for each in ended if each[0] <= launch]
-                latest = max((first for _, first, _ in before), default=0)
-                # Those that ended before the launch of another one are its parents, or theirs.
-                parents = tuple(each for last, _, each in before if last > latest)
-                records.stages[stage_id] = replace(records.stages[stage_id], parent_ids=parents)
+                parents, latest = [], 0
+                for last, first, each in reversed(ended):
+                    # What ended before the launch of a later one that this one waits for is an ancestor by that.
+                    if latest < last <= launch:
+                        parents.append(each)
+                    if last <= launch:
+                        latest = max(latest, first)
+                stage = replace(records.stages[stage_id], parent_ids=tuple(sorted(parents)))
+                records.stages[stage_id] = stage
             if finish:
                 ended.append((finish, launch, stage_id))
 

@@ -198,9 +198,9 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
     named, process = processes(records)
     numbers = records.tasks.numbers
     launch, finish = numbers["launch_ms"], numbers["finish_ms"]
-    parts = ("run_ms", "deserialize_ms", "result_serialize_ms")
-    on_core = sum(np.array(records.tasks.metrics[name], float) for name in parts)
-    left = np.where(np.isnan(on_core), finish, np.fmin(finish, launch + np.nan_to_num(on_core)))
+    # The driver stamps an end late, but what the executor measured of a task ends before its core is taken again.
+    run, *others = (np.array(records.tasks.metrics[name], float) for name in _ON_CORE)
+    left = np.fmin(finish, launch + run + sum(map(np.nan_to_num, others)))
     of_stage = {stage.stage_id: stage.resources for stage in records.stages.values()}
     profile = np.array([of_stage.get(each, 0) for each in numbers["spark_stage_id"].tolist()], np.int64)
     order = np.argsort(process, kind="stable")
@@ -231,6 +231,7 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=names.split())
 
 
+_ON_CORE = ("run_ms", "deserialize_ms", "result_serialize_ms")
 _LOCAL = re.compile(r"local\[(\d+)|local-cluster\[\s*\d+\s*,\s*(\d+)")
 
 

@@ -10,6 +10,7 @@ from decima.core.errors import ConfigError, EventLogError
 from tests.unit.connect.event_lines import (
     LOGS,
     T0,
+    application_end,
     application_start,
     executor_added,
     executor_removed,
@@ -330,3 +331,205 @@ def test_completeness_and_what_held_the_cluster(tmp_path):
     assert decima.from_logs(log.path, anyway=True).report.completeness == log.report.completeness
     with pytest.raises(EventLogError, match="only 28 %"):
         decima.from_logs(log.path)
+
+
+def profile(number, executor=(), task=()):
+    sides = {"Executor Resource Requests": dict(executor), "Task Resource Requests": dict(task)}
+    requests = {side: {name: {"Amount": amount} for name, amount in each.items()} for side, each in sides.items()}
+    return line("SparkListenerResourceProfileAdded", **{"Resource Profile Id": number, **requests})
+
+
+def at_once(tasks, executor="1", resources=0, at=0, first=0):
+    """One stage in two waves of tasks; the second begins before the driver stamps the ends of the first."""
+    info = stage(first, 2 * tasks) | {"Resource Profile Id": resources}
+    metrics = {"Task Metrics": {"Executor Run Time": 95}}
+    numbers = range(2 * tasks)
+    begin = [at + 100 * (number // tasks) for number in numbers]
+    ends = [
+        task_end(100 * first + number, first, begin[number], begin[number] + 110, number, executor, **metrics)
+        for number in numbers
+    ]
+    return [job_start(first, [info], at), *ends, job_end(first, at + 220)]
+
+
+def settings(**values):
+    return line("SparkListenerEnvironmentUpdate", **{"Spark Properties": {f"spark.{k}": v for k, v in values.items()}})
+
+
+@pytest.mark.parametrize(
+    ("lines", "slots"),
+    [
+        (at_once(5), 5),
+        ([settings(**{"executor.cores": "8"}), *at_once(5)], 8),
+        ([settings(**{"executor.cores": "2"}), *at_once(5)], 5),
+        ([settings(**{"executor.cores": "8", "task.cpus": "2"}), *at_once(3)], 4),
+        ([settings(**{"task.cpus": "2"}), *at_once(3)], 3),
+        ([settings(master="local[12]"), *at_once(5, "driver")], 12),
+        ([settings(master="local[*]"), *at_once(5, "driver")], 5),
+        ([settings(master="local[4, 3]"), *at_once(2, "<driver>")], 4),
+        ([settings(master="local-cluster[2, 6, 1024]"), *at_once(2)], 6),
+        ([settings(**{"executor.cores": "8"}), *at_once(5, "driver")], 5),
+        ([executor_added(cores=8), *at_once(5)], 8),
+        # Resource profiles: the tasks' cores; as many as the GPUs allow; two tasks share one.
+        ([executor_added(cores=8), profile(1, task={"cpus": 4.0}), *at_once(2, resources=1)], 2),
+        ([executor_added(cores=8), profile(0, {"cores": 8}, {"cpus": 2.0}), *at_once(2)], 4),
+        ([executor_added(cores=8), profile(0, {"gpu": 2}, {"cpus": 1.0, "gpu": 1.0}), *at_once(2)], 2),
+        ([executor_added(cores=8), profile(0, {"gpu": 1}, {"cpus": 1.0, "gpu": 0.5}), *at_once(2)], 2),
+        ([executor_added(cores=8), profile(0, {"gpu": 1}, {"cpus": 1.0, "gpu": 0.001}), *at_once(2)], 8),
+        ([profile(0, {"cores": 16}, {"cpus": 1.0}), *at_once(2)], 16),
+    ],
+)
+def test_slots_of_executors_as_they_were(lines, slots, tmp_path):
+    log = read(tmp_path, lines)
+    assert log.executors.slots.tolist() == [slots]
+    assert log.queries.peak_tasks.tolist() <= [slots]
+
+
+def test_executor_that_comes_back_under_its_id_is_another(tmp_path):
+    lines = [
+        executor_added("1", 0, cores=2),
+        executor_removed("1", 1000),
+        executor_added("1", 2000, cores=4),
+        *at_once(2),
+        *at_once(4, at=3000, first=1),
+    ]
+    log = read(tmp_path, lines)
+    assert log.executors[["executor", "slots", "added_ms", "removed_ms"]].fillna(0).to_numpy().tolist() == [
+        ["1", 2, T0, T0 + 1000],
+        ["1~2", 4, T0 + 2000, 0],
+    ]
+    assert log.tasks.executor.tolist() == ["1"] * 4 + ["1~2"] * 8
+    assert log.tasks[log.tasks.wave == "fresh"].groupby("executor", observed=True).size().tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("turn", [1, 3, 7])
+def test_lines_in_any_order_give_the_same_tables(turn, tmp_path):
+    lines = [
+        application_start(), executor_added("1", 0, cores=2), *at_once(2), executor_removed("1", 1000),
+        executor_added("1", 2000, cores=4), *at_once(4, at=3000, first=1),
+    ]  # fmt: skip
+    right = read_event_log(write(tmp_path / "right", lines))
+    mixed = read_event_log(write(tmp_path / "mixed", lines[turn:][::-1] + lines[:turn]))
+    for table in ("tasks", "stages", "queries", "executors"):
+        columns = [each for each in getattr(right, table).columns if each not in ("status", "host")]
+        assert getattr(mixed, table)[columns].astype(str).equals(getattr(right, table)[columns].astype(str)), table
+    assert mixed.report.completeness.least == 1.0
+    assert counts(mixed, "note event")
+
+
+def test_repeated_lines_change_nothing(tmp_path):
+    lines = small_log()
+    log = read(tmp_path, [*lines, *lines])
+    assert log.tasks.use.tolist() == ["used"] * 3
+    assert counts(log, "task") == {"used": 3, "the log has its end before": 3}
+    assert log.report.completeness.least == 1.0
+
+
+def test_stages_without_tasks_and_jobs_without_stages_are_legal(tmp_path):
+    execution = {"spark.sql.execution.id": "1"}
+    join = [
+        executor_added(),
+        job_start(0, [stage(0, 0, rdd=1), stage(1, 1, rdd=2), stage(2, 1, (0, 1), 3)], **execution),
+        task_end(1, 1, 0, 5, kind="ShuffleMapTask"),
+        task_end(2, 2, 5, 9),
+        job_end(0, 9),
+        job_start(1, [], 20, **execution),
+        job_end(1, 21),
+        job_start(2, [], 30),
+        job_end(2, 31),
+    ]
+    log = read(tmp_path, join)
+    assert log.queries.skipped.tolist() == ["", "it had no task to run"]
+    assert log.stages.parents.tolist() == [(), (0,)]
+    assert log.report.completeness.least == 1.0
+
+
+def test_stage_of_which_all_tasks_are_lost_is_missed(tmp_path):
+    ended = [
+        line("SparkListenerStageCompleted", **{"Stage Info": stage(each, tasks)}) for each, tasks in ((1, 2), (2, 1))
+    ]
+    lines = small_log()
+    log = read(tmp_path, [*lines[:2], *lines[4:-1], *ended, lines[-1]])
+    assert log.stages.num_tasks.tolist() == [2, 1]
+    assert counts(log, "note task") == {"not in the log although the job succeeded": 2}
+    assert log.report.completeness.share("tasks") == pytest.approx(1 / 3)
+
+
+SQL_START = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+RUN_ID = "a82264d0-1111-2222-3333-444444444444"
+
+
+@pytest.mark.parametrize(
+    ("description", "of_job", "name"),
+    [
+        ("query66", f"broadcast exchange (runId {RUN_ID})", "query66"),
+        ("query66", "collect at Foo.scala:12", "query66"),
+        ("collect at Foo.scala:12", "nightly report", "nightly report"),
+        ("count at <console>:25", f"broadcast exchange (runId {RUN_ID})", ""),
+        ("$anonfun$withThreadLocalCaptured$1 at FutureTask.java:264", "", ""),
+        ("count at NativeMethodAccessorImpl.java:0", "Listing leaf files and directories for 40 paths:<br/>a", ""),
+        ("SELECT *\n  FROM t\n WHERE a = 1", "", "SELECT * FROM t WHERE a = 1"),
+        ("", f"native broadcast exchange (runId {RUN_ID})", ""),
+    ],
+)
+def test_names_are_those_that_people_gave(description, of_job, name, tmp_path):
+    properties = {"spark.sql.execution.id": "0"} | ({"spark.job.description": of_job} if of_job else {})
+    lines = [
+        application_start(),
+        line(SQL_START, executionId=0, description=description, physicalPlanDescription="x" * 99, time=T0),
+        *small_log(query="", **properties),
+        line(SQL_START.replace("Start", "End", 1).replace("SQLExecutionStart", "SQLExecutionEnd"), executionId=0),
+        application_end(999),
+    ]
+    log = read(tmp_path, lines)
+    assert log.queries.name.tolist() == [name or "app-1/execution-0"]
+    assert log.queries.named.tolist() == [bool(name)]
+
+
+def runs_of(*runs):
+    """One job per run: description, tasks, operator."""
+    lines = [executor_added()]
+    for number, (text, tasks, operator) in enumerate(runs):
+        at = 100 * number
+        info = stage(number, tasks, rdd=number, name=operator) | {"Stage Name": f"count at Job.scala:{len(operator)}"}
+        properties = {"spark.job.description": text} if text else {}
+        ends = [task_end(1000 * number + index, number, at, at + 5, index) for index in range(tasks)]
+        lines += [job_start(number, [info], at, **properties), *ends, job_end(number, at + 5)]
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("runs", "profiles"),
+    [
+        ([("daily", 3, "Scan"), ("daily", 5, "Scan"), ("daily", 3, "Scan")], {"daily": 3}),
+        ([("daily", 3, "Scan"), ("daily", 3, "Sort"), ("daily", 3, "Scan")], {"daily": 2, "daily~2": 1}),
+        # A text that a platform cut may be the beginning of many cells.
+        ([("import os...", 3, "Scan"), ("import os...", 50, "Scan"), ("import os...", 3, "Scan")],
+         {"import os...": 2, "import os...~2": 1}),
+        # Jobs without a name: the line of the program, the structure and the task counts.
+        ([("", 3, "Scan"), ("", 3, "Scan"), ("", 3, "Filter"), ("", 9, "Scan")],
+         {"count at Job.scala:4": 2, "count at Job.scala:4~2": 1, "count at Job.scala:6": 1}),
+    ],
+)  # fmt: skip
+def test_runs_of_one_query_merge_and_different_queries_do_not(runs, profiles, tmp_path):
+    collected = collect_profiles([read(tmp_path, runs_of(*runs))])
+    assert collected.runs.groupby("job").size().to_dict() == profiles
+
+
+@pytest.mark.parametrize("name", ["", "clicks\n"])
+@pytest.mark.parametrize("line_end", ["\n", "<br/>"])
+def test_micro_batches_of_a_stream_are_runs_of_one_query(name, line_end, tmp_path):
+    lines = [executor_added()]
+    for batch in range(4):
+        text = f"{name}id = 8be3{line_end}runId = {RUN_ID}{line_end}batch = {batch}".replace("\n", line_end)
+        properties = {
+            "sql.streaming.queryId": "8be3", "spark.job.description": text, "spark.sql.execution.id": str(batch),
+        }  # fmt: skip
+        lines += small_log(at=10_000 * batch, query="", first_id=batch, **properties)[1:]
+        lines.append(line(SQL_START, executionId=batch, description=text, time=T0))
+        lines.append(line(SQL_START.replace("SQLExecutionStart", "SQLExecutionEnd"), executionId=batch))
+    log = read(tmp_path, lines)
+    expected = name.strip() or "stream 8be3"
+    assert [each.name for each in collect_profiles([log]).profiles] == [expected]
+    assert log.streams.to_numpy().tolist() == [["8be3", expected, 4, 10_000.0]]
+    assert any("micro-batch of a stream" in note.reason for note in log.report.notices)

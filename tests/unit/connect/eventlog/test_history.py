@@ -120,9 +120,9 @@ def test_nonsense_gives_a_sentence(no_user):
         list_applications(server)
 
 
-@pytest.mark.parametrize("where", ["zipfile.ZipFile.extractall", "tempfile.TemporaryFile"])
+@pytest.mark.parametrize("where", ["decima.connect.eventlog.files._keep", "tempfile.NamedTemporaryFile"])
 def test_a_full_disk_is_called_so_and_leaves_nothing(where, no_user, monkeypatch, tmp_path):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
