@@ -177,7 +177,7 @@ protocol: env
 	done
 
 lab: env
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00-start-here.ipynb
 
 # The settings of pip on this machine play no part: uv does not read them, and no index address is written.
 lock:

@@ -24,9 +24,9 @@ from tqdm.auto import tqdm
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.client import ServiceClient
 from decima.connect.service.node_client import schedule_by_service
-from decima.systems.unequal import Instance, make_scheduler
-from decima.systems.unequal.continuation import decide, go_on
-from decima.systems.unequal.tpch import tpch_instance
+from decima.systems.heterogeneous import Instance, make_scheduler
+from decima.systems.heterogeneous.continuation import decide, go_on
+from decima.systems.heterogeneous.tpch import tpch_instance
 from decima.workload import tpch_available
 
 SCHEDULERS = ("high_rank_up_deft", "lachesis", "decima_deft")

@@ -8,25 +8,18 @@ parameters otherwise. ``tuned`` is ``entry_srw`` with the parameters of ``capped
 streams of the case (500 jobs), and the best of ``PRICES`` there, against that ``capped_srw``. In cases of ``SEARCHED``
 there is a third one: ``searched`` has all parameters of ``entry_srw`` tuned there, from its default on; both searches
 have three times as many candidates there.
-
-``--plans`` makes plans on 20 streams of 60 jobs instead and writes ``price_of_coming_plans.csv``, average JCT in s by
-stream: of ``capped_srw``, tuned on 20 training streams of 100 jobs with 120 candidates; of ``entry_srw``, the best on
-them of these parameters at each of ``PRICES`` and of its preset; and of ``lookahead`` on the latter.
 """
 
 import argparse
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas
 from tqdm.auto import tqdm
 
-from decima.evaluation.run import score_matrix, simulate
+from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
 from decima.evaluation.tuning import tune
-from decima.systems.spark.schedulers import capped_srw, make_scheduler
-from decima.systems.spark.schedulers.registry import scheduler_text
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.arrivals import with_requests
 from decima.workload.jobs import Workload
@@ -56,11 +49,6 @@ CASES = {
 }
 #: Cases in which all parameters are tuned, too.
 SEARCHED = ("gaps of 14 s", "embedded, gaps of 25 s")
-#: Cases with plans -> runs per plan that take about 50 ms of CPU time on an idle core, 40 on embedded jobs; preset.
-PLANNED = {"gaps of 14 s": (64, "busy"), "embedded, gaps of 25 s": (128, "embedded")}
-PLANNED_JOBS, PLANNED_TRAINING_JOBS = 60, 100
-#: First seed of the streams on which plans are compared.
-FIRST_PLANNED_SEED = 720_000
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -114,57 +102,14 @@ def _requesting(stream: Workload, settings: Settings, seed: int) -> Workload:
     return with_requests(stream, "uniform", seed) if settings.classes else stream
 
 
-def plan(name: str, streams: int, training: int, budget: int) -> Iterator[dict]:
-    """The streams of a case with plans, a row each."""
-    source, gap_s, _ = CASES[name]
-    runs, preset = PLANNED[name]
-    settings = Settings.of_mode("paper", executors=EXECUTORS)
-    train_seeds = [FIRST_TRAINING_SEED + 100 + index for index in range(training)]
-    train = get_source(source).streams(train_seeds, PLANNED_TRAINING_JOBS, gap_s)
-    known = make_scheduler(f"entry_srw:{preset}")
-    start = {item.name: known.values[item.name] for item in capped_srw.PARAMETERS if item.tunable}
-    shared = {"train_seeds": train_seeds, "budget": budget, "workers": 1}
-    capped = tune("capped_srw", train, settings, start=start, **shared).parameters
-    tried = [make_scheduler("entry_srw", **capped, pay=pay) for pay in PRICES] + [known]
-    means = score_matrix(train, tried, settings, seeds=train_seeds, workers=1).mean(axis=1)
-    rules = {"capped_srw": make_scheduler("capped_srw", **capped), "entry_srw": tried[int(means.argmin())]}
-    print(name, *(scheduler_text(rule) for rule in rules.values()), sep="\n  ", flush=True)
-    planned = make_scheduler("lookahead", budget=runs, base=rules["entry_srw"], arrivals="poisson")
-    for seed in range(FIRST_PLANNED_SEED, FIRST_PLANNED_SEED + streams):
-        stream = get_source(source).stream(PLANNED_JOBS, gap_s, seed)
-        row = {"case": name, "runs": runs, "seed": seed}
-        row |= {label: simulate(stream, rule, seed=seed, cluster=settings).avg_jct_s for label, rule in rules.items()}
-        began_s = time.process_time()
-        row["plans"] = simulate(stream, planned, seed=seed, cluster=settings).avg_jct_s
-        yield row | {"ms_per_plan": 1000.0 * (time.process_time() - began_s) / planned.plans}
-
-
-def main_plans(streams: int, training: int, budget: int) -> None:
-    """Measure all cases with plans and write them."""
-    rows = []
-    for name in PLANNED:
-        for row in tqdm(plan(name, streams, training, budget), disable=None, total=streams):
-            rows.append(row)
-            table = pandas.DataFrame(rows)
-            table.to_csv(RESULTS / "price_of_coming_plans.csv", index=False, float_format="%.4f")
-    for name, part in table.groupby("case", sort=False):
-        for scheduler, base in (("entry_srw", "capped_srw"), ("plans", "capped_srw"), ("plans", "entry_srw")):
-            change, low, high = paired_change(part[scheduler].to_numpy(), part[base].to_numpy())
-            print(f"{name}: {scheduler} against {base} {change:+.1f} % [{low:+.1f}, {high:+.1f}]")
-
-
 def main() -> None:
     """Measure all cases and write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plans", action="store_true", help="make plans, on 20 streams per case, tuned on 20")
     parser.add_argument("--streams", type=int, default=12, help="streams per case")
     parser.add_argument("--training", type=int, default=3, help="streams to tune on per case")
     parser.add_argument("--budget", type=int, default=30, help="candidates per tuning")
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
     options = parser.parse_args()
-    if options.plans:
-        main_plans(20, 20, 120)
-        return
     rows = []
     for name in tqdm(options.cases, disable=None):
         rows += measure(name, options.streams, options.training, options.budget)

@@ -1,8 +1,8 @@
 """Experiments that reproduce papers, a module each, with tables and figures, and their pipeline.
 
-Notebooks need four names: ``load`` gives the tables of an experiment, ``figure`` draws from them, ``Run`` says what
-the run consists of, ``against_paper`` sets our numbers beside the paper's. They are resolved on first use, so that
-computing a table imports nothing that draws.
+Notebooks need five names: ``load`` gives the tables of an experiment, ``figure`` draws from them, ``Run`` says what
+the run consists of, ``against_paper`` sets our numbers beside the paper's, ``checkout`` is the folder of the project.
+They are resolved on first use, so that computing a table imports nothing that draws.
 """
 
 from importlib import import_module
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from experiments.captions import Run as Run
     from experiments.figures import figure as figure
+    from experiments.params import checkout as checkout
     from experiments.tables import against_paper as against_paper
     from experiments.tables import load as load
 
-__all__ = ["Run", "against_paper", "figure", "load"]
+__all__ = ["Run", "against_paper", "checkout", "figure", "load"]
 
-_MODULES = {"Run": "captions", "against_paper": "tables", "figure": "figures", "load": "tables"}
+_MODULES = {"Run": "captions", "against_paper": "tables", "checkout": "params", "figure": "figures", "load": "tables"}
 
 
 def __getattr__(name: str) -> Any:

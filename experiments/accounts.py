@@ -21,7 +21,7 @@ from experiments.params import checkout
 from experiments.published import RUN
 from experiments.results import results_folder
 
-PAPERS = ("decima", "idle_slots", "cloud", "unequal")
+PAPERS = ("decima", "idle_slots", "cloud", "heterogeneous")
 VERDICTS = {
     "whole": "the same quantity at the paper's scale, and its conclusion holds",
     "in part": "at a smaller scale, by another recipe, or not all of the conclusion",

@@ -17,7 +17,7 @@ from experiments.tables import card_path, load
 
 MOST_AT_ONCE = 4  # an experiment takes up to 2 GB
 _FIRST = "load"  # compiles what most experiments on Spark need
-_OTHER_KERNELS = ("unequal", "cloud")  # folders of experiments that share no kernels with those
+_OTHER_KERNELS = ("heterogeneous", "cloud")  # folders of experiments that share no kernels with those
 _FIGURES = "figures"  # entry of a card: key of the stamp that the drawn figures have
 _TIMES = ("_ms", "_us")  # ends of columns with times that this machine takes
 

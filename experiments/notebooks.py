@@ -19,7 +19,7 @@ def notebooks_folder() -> Path:
 
 def notebook_slugs() -> list[str]:
     """Ordered names of the notebooks on papers, without ``00-start-here``, which depends on no run."""
-    return sorted(path.stem for path in notebooks_folder().glob("*/[0-9]*.ipynb"))
+    return sorted(path.stem for path in notebooks_folder().glob("[!.]*/[0-9]*.ipynb"))
 
 
 def notebook_path(slug: str) -> Path:

@@ -14,10 +14,10 @@ from decima.core.errors import ConfigError
 
 
 def checkout() -> Path:
-    """Root of the checkout that holds the current folder.
+    """Root of the checkout that holds the current folder, else of the one that this package belongs to.
 
     Raises:
-        ConfigError: The current folder is in no checkout.
+        ConfigError: There is neither.
     """
     root = _root(Path.cwd())
     if root is None:
@@ -30,7 +30,7 @@ def checkout() -> Path:
 
 @cache
 def _root(folder: Path) -> Path | None:
-    return config.checkout_root()
+    return config.checkout_root(folder) or config.checkout_root(Path(__file__).parent)
 
 
 def read_params(section: str = "runs") -> dict[str, dict]:

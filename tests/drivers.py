@@ -9,7 +9,7 @@ from decima.systems.spark.schedulers import Decision, list_schedulers, make_sche
 from decima.systems.spark.schedulers.interface import StageView
 
 # Those made from their name alone that decide in the core; what plans by simulation has its own tests.
-IN_CORE = [name for name in list_schedulers(bare=True) if name != "lookahead"]
+IN_CORE = list_schedulers(bare=True)
 
 
 class Through:

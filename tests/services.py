@@ -15,8 +15,8 @@ from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.server import Address, Service
 from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.steps import finish
+from decima.systems.heterogeneous import make_scheduler as make_node_scheduler
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.unequal import make_scheduler as make_node_scheduler
 from tests.drivers import IN_CORE
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"

@@ -1,24 +1,20 @@
-"""Worth of schedulers on the benchmark's tasks; duel of tuned rule and learned policy."""
+"""Worth of schedulers on the benchmark's tasks."""
 
 from __future__ import annotations
 
 import pandas
 
 from decima import plotting
-from decima.bench.duel import DIRECTIONS, TRAITS, UNSEEN, duel
-from decima.bench.references import reference_scores, tuned_rule
+from decima.bench.references import reference_scores
 from decima.bench.report import best_known, read_folder, rows
-from decima.bench.tasks import Task, task_named, tasks
-from decima.plotting.words import count
-from decima.systems.spark.policy.learned import decima
+from decima.bench.tasks import Task, tasks
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
-from experiments.experiment import Context, Experiment, Files, Profiles, StoredPolicy
+from experiments.experiment import Context, Experiment, Files
 from experiments.params import checkout
 
 FOLDER = "reports/bench"
 BEST, BOUND, TUNED = "best known", "lower bound", "tuned"
-SEED = 0  # of the search
 # Forms of the figure, in its order, with how they are called there.
 FORMS = {
     "policy, alone": "from random weights",
@@ -29,36 +25,14 @@ FORMS = {
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``benchmark_`` with ``entries``, ``duel`` and ``traits``.
+    """Table ``benchmark_entries``: the committed results, beside the best known scores and the bounds.
 
-    ``entries`` has the committed results, beside the best known scores and the bounds: change against the tuned rule in
-    percent, paired, and the parts in percent of its distances from bound (``closed``) and best known (``reached``, 0
-    where that is the tuned rule itself); what decides nothing takes 0 µs.
-    ``duel`` has the instances that a search started with and kept, ``traits`` means of what they have in common.
+    It has the change against the tuned rule in percent, paired, and the parts in percent of its distances from bound
+    (``closed``) and best known (``reached``, 0 where that is the tuned rule itself); what decides nothing takes 0 µs.
     """
     documents = read_folder(checkout() / FOLDER)
     entries = [row for task in tasks().values() for row in _entries(task, documents)]
-    rule, policy = tuned_rule(task_named(f"{source.name}-batch")), f"{decima.__name__}:{context.policies['batch']}"
-    outcome = duel(
-        rule,
-        policy,
-        jobs=source.name,
-        evaluations=params["evaluations"],
-        seed=SEED,
-        workers=context.threads,
-        progress=context.bar("duel"),
-    )
-    groups = {"start": "start", DIRECTIONS[0]: "rule loses", DIRECTIONS[1]: "policy loses"}
-    kept = [_instance(label, row) for group, label in groups.items() for row in outcome[group]]
-    means = {
-        label: [sum(row["traits"][trait] for row in outcome[group]) / len(outcome[group]) for trait in TRAITS]
-        for group, label in groups.items()
-    }
-    return {
-        "benchmark_entries": pandas.DataFrame(entries),
-        "benchmark_duel": pandas.DataFrame(kept).assign(tried=outcome["evaluations"], rule=rule, policy=policy),
-        "benchmark_traits": pandas.DataFrame({"trait": list(TRAITS.values()), **means}),
-    }
+    return {"benchmark_entries": pandas.DataFrame(entries)}
 
 
 def _entries(task: Task, documents: list[dict]) -> list[dict]:
@@ -89,15 +63,6 @@ def _entries(task: Task, documents: list[dict]) -> list[dict]:
     ]
 
 
-def _instance(label: str, row: dict) -> dict:
-    """Row of a kept instance; the loser's average JCT is in percent above the winner's."""
-    percent = {name: 100.0 * (row[name] - 1.0) for name in ("ratio", "confirmed", "low", "high")}
-    cluster = {name: row[name] for name in ("executors", "moving_delay_s")}
-    return {"side": label, **percent, "rule_s": row["first_s"], "policy_s": row["second_s"], **cluster} | {
-        "jobs": len(row["jobs"])
-    }
-
-
 def learned_and_planned(entries: pandas.DataFrame) -> pandas.DataFrame:
     """Best entry of every task and form that learns or plans."""
     table = entries[entries["how"].isin(FORMS)].sort_values("score", kind="stable")
@@ -125,33 +90,6 @@ def benchmark_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     return plotting.style.entitle(axes.figure, "What learning and planning gain", caption, "benchmark")
 
 
-def benchmark_duel(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Losses on the instances that a search kept, in the search and confirmed."""
-    table = tables["benchmark_duel"]
-    table = table[table["side"] != "start"].reset_index(drop=True)
-    numbers = table.groupby("side").cumcount() + 1
-    shown = table.rename(columns={"confirmed": "change_percent"})
-    shown["case"] = [
-        f"{row.side}, {number}: {count(row.jobs, 'job')}"
-        for row, number in zip(table.itertuples(), numbers, strict=True)
-    ]
-    shown["base"] = [count(number, "executor") for number in table["executors"]]
-    axes = plotting.load.change_by_case(shown)
-    axes.plot(table["ratio"], range(len(table)), "o", color=plotting.style.GREY, fillstyle="none")
-    axes.set_xlabel("average JCT of the loser above the winner's (%)")
-    caption = (
-        f"Tuned capped SRW against {table['policy'][0].removeprefix('decima:')}; {table['tried'][0]} instances tried, "
-        f"search seed {SEED}. Circles: in the search, with 3 seeds of durations; crosses: confirmed with "
-        f"{len(UNSEEN)} others, bars: paired 95 % confidence intervals."
-    )
-    return plotting.style.entitle(axes.figure, "A duel", caption, run.workload)
-
-
 EXPERIMENT = Experiment(
-    "benchmark",
-    "fixed tasks, and a duel",
-    compute,
-    figures=(benchmark_changes, benchmark_duel),
-    inputs=(Profiles(), StoredPolicy("batch"), Files([FOLDER])),
-    tiny={"evaluations": 4},
+    "benchmark", "fixed tasks", compute, figures=(benchmark_changes,), inputs=(Files([FOLDER]),), tiny={}
 )

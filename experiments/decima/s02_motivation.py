@@ -93,7 +93,7 @@ def fig03_schedules(tables: Tables, run: Run) -> Figure:
     """Figure 3."""
     tasks = tables["fig03_tasks"]
     policy = learned_words(run, tables["fig03_summary"]["scheduler"], "batch")
-    figure = plotting.gantt.gantt_panel(tasks, executors=run.executors)
+    figure = plotting.gantt.gantt_grid(tasks, executors=run.executors)
     caption = (
         f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}; {policy}. A colour is a job, red lines "
         "are completions."

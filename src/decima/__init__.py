@@ -38,7 +38,7 @@ _EXPORTS = {
     "learning.training": ["train"],
     "systems.spark.policy.learned": ["load_policy"],
     "systems.spark.schedulers": ["check_scheduler", "list_schedulers", "make_scheduler"],
-    "systems.unequal.system": ["plan"],
+    "systems.heterogeneous.system": ["plan"],
     "workload": ["load"],
 }
 
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from decima.evaluation.run import simulate as simulate
     from decima.learning.cards import models as models
     from decima.learning.training import train as train
+    from decima.systems.heterogeneous.system import plan as plan
     from decima.systems.spark.policy.learned import load_policy as load_policy
     from decima.systems.spark.schedulers import check_scheduler as check_scheduler
     from decima.systems.spark.schedulers import list_schedulers as list_schedulers
     from decima.systems.spark.schedulers import make_scheduler as make_scheduler
-    from decima.systems.unequal.system import plan as plan
     from decima.workload import load as load
 
 

@@ -305,9 +305,3 @@ def test_a_fixed_cluster_says_nothing_of_all_this():
     assert not Settings().as_dict().keys() & {"dynamic", "executor_cores", "loss_rate"}
     assert Settings(dynamic=True).as_dict()["idle_timeout_ms"] == 60_000.0
     assert Settings(executors=8, dynamic=True, executor_cores=2).label == "up to 8 executors, mode paper"
-
-
-def test_what_knows_no_such_clusters_says_so():
-    jobs, cluster = workload(one_stage(2, 0.1), one_stage(2, 0.1)), Settings(executors=2, dynamic=True)
-    with pytest.raises(ConfigError, match="scheduler lookahead is for clusters whose executors neither"):
-        simulate(jobs, "lookahead:budget=64", cluster=cluster)

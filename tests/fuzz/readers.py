@@ -18,15 +18,15 @@ from decima.core.grammar import key_values, read_fields, read_value, split_optio
 from decima.learning import store
 from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.recipe import Recipe
+from decima.systems.heterogeneous import canonical, load_instance, load_schedule, lower_bound, plan, validate
+from decima.systems.heterogeneous.schedulers.registry import make_scheduler as make_planner
+from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
+from decima.systems.heterogeneous.wfcommons import import_wfcommons
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.registry import read_scheduler
 from decima.systems.spark.schedulers.replay import Replay
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.tables import WorkloadTables
-from decima.systems.unequal import canonical, load_instance, load_schedule, lower_bound, plan, validate
-from decima.systems.unequal.schedulers.registry import make_scheduler as make_planner
-from decima.systems.unequal.sources import ClusterOptions, read_instance
-from decima.systems.unequal.wfcommons import import_wfcommons
 from decima.workload import load
 from decima.workload.sources import parse_jobs
 from decima.workload.tpch.raw import load_restricted
@@ -141,7 +141,7 @@ def use_schedule(path):
 
 
 def use_instance_text(path):
-    """Text of jobs, or of a scheduler of unequal executors; of large DAGs only what is written is checked."""
+    """Text of jobs, or of a scheduler of heterogeneous executors; of large DAGs only what is written is checked."""
     text = text_of(path)
     try:
         return make_planner(text)

@@ -24,9 +24,8 @@ OTHERS = {
     "40-lachesis": ({"ccr": 0.1}, {"ccr": 10.0, "nodes": 12}),
     "41-lachesis-results": ({"ccr_of_jobs": 0.1}, {"instances": 2}),
     "42-network": ({"assigned_first": 0, "hidden": "time"}, {"assigned_first": 8}),
-    "50-lookahead": ({"draws": 1}, {"candidates": 3, "draws": 4}),
     "60-capacity": ({"target_s": 110.0}, {"hosts": "many", "most": 12, "target_s": 70.0}),
-    "70-benchmark": ({"evaluations": 8}, {"evaluations": 40, "seed_of_search": 3}),
+    "70-benchmark": ({"instances": 1}, {"instances": 3, "c0": 1.0}),
 }
 
 

@@ -10,13 +10,14 @@ import nbformat
 import pytest
 
 import decima
+import experiments
 from experiments import figures, notebooks, published, report
 from experiments.experiment import experiment_names
 from experiments.notebooks import PUBLISHED, notebook_cells, notebook_path, notebook_slugs
 
 ROOT = Path(__file__).parents[2]
 START = ROOT / "notebooks" / "00-start-here.ipynb"
-NOTEBOOKS = [START, *sorted((ROOT / "notebooks").glob("*/*.ipynb"), key=lambda path: path.stem)]
+NOTEBOOKS = [START, *sorted((ROOT / "notebooks").glob("[!.]*/*.ipynb"), key=lambda path: path.stem)]
 PAPERS = [path for path in NOTEBOOKS if path != START]
 # Lessons in their order, as the page of the notebooks lists them.
 LESSONS = [
@@ -51,8 +52,8 @@ def calls(path, function):
 
 
 def test_every_notebook_lies_in_the_folder_of_its_paper():
-    folders = {"decima": range(21), "idle_slots": range(21, 30), "cloud": range(30, 40), "unequal": range(40, 50)}
-    folders |= {"lookahead": range(50, 60), "capacity": range(60, 70), "benchmark": range(70, 80)}
+    folders = {"decima": range(21), "idle_slots": range(21, 30), "cloud": range(30, 40), "heterogeneous": range(40, 50)}
+    folders |= {"capacity": range(60, 70), "benchmark": range(70, 80)}
     assert {path.parent.name for path in PAPERS} == set(folders)
     assert [path for path in PAPERS if int(path.stem[:2]) not in folders[path.parent.name]] == []
     assert list((ROOT / "notebooks").glob("*.ipynb")) == [START]
@@ -170,7 +171,7 @@ def test_the_first_one_begins_with_what_one_learns_and_ends_with_where_to_go():
         assert (ROOT / name).exists(), name
     assert all(isinstance(value, int) for value in parameters(START).values())
     code = "\n".join(cell.source for cell in code_cells(START))
-    for part in ("load", "gantt_of", "explore", "compare", "check_scheduler", "train", "from_logs"):
+    for part in ("load", "gantt.gantt", "explore", "compare", "check_scheduler", "train", "from_logs"):
         assert re.search(rf"\b{part}\(", code), part
 
 
@@ -307,10 +308,22 @@ def test_the_pipeline_passes_parameters_that_exist(path):
     assert (passed == {}) == (path == START)
 
 
-def test_the_first_notebook_reads_its_event_log_from_any_folder_of_the_checkout(monkeypatch):
+def test_notebooks_find_the_checkout_from_any_folder(monkeypatch, tmp_path):
     (cell,) = [cell for cell in code_cells(START) if "from_logs(" in cell.source]
-    for folder in (ROOT, ROOT / "notebooks"):
+    for folder in (ROOT, ROOT / "notebooks", tmp_path):
         monkeypatch.chdir(folder)
-        names = {"decima": decima, "Path": Path}
-        exec(compile(cell.source, "start", "exec"), names)
-        assert len(names["queries"]) >= 20
+        assert experiments.checkout() == ROOT
+    names = {"decima": decima}
+    exec(compile(cell.source, "start", "exec"), names)
+    assert len(names["queries"]) >= 20
+    for path in NOTEBOOKS:
+        code = "\n".join(cell.source for cell in code_cells(path))
+        assert not re.search(r"checkout_root|Path\.cwd|\.\./", code), path
+
+
+def test_copies_that_jupyter_keeps_are_no_notebooks(monkeypatch, tmp_path):
+    for name in ("decima/07-decima", ".ipynb_checkpoints/00-start-here-checkpoint", "decima/.ipynb_checkpoints/07-a"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.ipynb").write_text("{}")
+    monkeypatch.setattr(notebooks, "notebooks_folder", lambda: tmp_path)
+    assert notebook_slugs() == ["07-decima"]

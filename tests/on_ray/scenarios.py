@@ -138,7 +138,16 @@ def another_cluster_runs_on_this_machine():
 
 COMMANDS = {
     "compare": ("fair", "random", "--jobs", "embedded:n=3", "--executors", 6, "--seeds", 3),
-    "compare --system unequal": ("heft", "random_deft", "--jobs", "embedded:n=2", "--edges", "ccr=2", "--seeds", 3),
+    "compare --system heterogeneous": (
+        "heft",
+        "random_deft",
+        "--jobs",
+        "embedded:n=2",
+        "--edges",
+        "ccr=2",
+        "--seeds",
+        3,
+    ),
     "compare --system cloud": ("aep", "rr", "--jobs", "generated:n=6", "--seeds", 3),
     "tune": ("weighted_fair", "--jobs", "embedded:n=3", "--executors", 6, "--train", 3, "--test", 2, "--budget", 6),
 }
@@ -162,7 +171,7 @@ BRIEF = [
 ]
 TRAININGS = {
     "spark": ("embedded:n=3", "--executors", 6),
-    "unequal": ("lachesis-batch:jobs=2",),
+    "heterogeneous": ("lachesis-batch:jobs=2",),
     "cloud": ("generated:n=6",),
 }
 
@@ -183,7 +192,7 @@ def require_same(one, other):
 def trainings_of_all_systems(folder):
     """The command `train` gives the same weights, optimiser and curve as in threads, for every system."""
     for system, words in TRAININGS.items():
-        if system == "unequal" and not tpch_available():
+        if system == "heterogeneous" and not tpch_available():
             continue  # its jobs are DAGs of TPC-H queries
         for backend in ("threads", "ray"):
             out = folder / f"{system} {backend}"

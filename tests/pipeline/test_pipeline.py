@@ -1,5 +1,6 @@
 """The pipeline's definition against experiments, notebooks, runs, stored policies and params."""
 
+import contextlib
 import hashlib
 import json
 import re
@@ -18,7 +19,7 @@ import experiments.report
 import experiments.stamps
 from decima.app import app
 from decima.commands.train import read_trainings
-from decima.core.errors import ConfigError, DecimaError
+from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
 from decima.core.files import sole_use
 from decima.systems.spark.policy import run as training_run
 from decima.workload.sources import list_sources
@@ -257,9 +258,28 @@ def test_a_second_pipeline_in_the_same_checkout_is_refused(tmp_path, monkeypatch
         reproduce("quick")
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_lock_file_stays_as_it_is_committed(code, tmp_path, monkeypatch):
+    def add_a_stage(*_):
+        (tmp_path / "dvc.lock").write_text("stages of a run")
+        return code
+
+    def no_data(progress):
+        raise DataUnavailableError("no network")
+
+    (tmp_path / "dvc.lock").write_text("policies")
+    monkeypatch.setattr(experiments.report, "checkout", lambda: tmp_path)
+    monkeypatch.setattr("decima.workload.fetch_tpch", no_data)
+    monkeypatch.setattr(experiments.report, "_run_stages", add_a_stage)
+    with contextlib.suppress(DecimaError) if code else contextlib.nullcontext():
+        assert reproduce("quick") == "embedded-quick"
+    assert (tmp_path / "dvc.lock").read_text() == "policies"
+
+
 def test_stages_run_this_python(tmp_path, monkeypatch):
     """Also where its environment is not the active one."""
     seen = []
+    (tmp_path / "dvc.lock").write_text("")
     monkeypatch.setattr(experiments.report, "checkout", lambda: tmp_path)
     monkeypatch.setattr("decima.workload.fetch_tpch", lambda progress: None)
     monkeypatch.setattr(experiments.report, "_run_stages", lambda target, environment: seen.append(environment) or 0)

@@ -9,7 +9,7 @@ import decima
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.node_client import schedule_by_service
 from decima.connect.service.simulator_client import StateReporter
-from decima.systems.unequal.tpch import tpch_instance
+from decima.systems.heterogeneous.tpch import tpch_instance
 from decima.workload import synthetic_batch
 from tests.drivers import Watching
 from tests.services import Direct, sessions_of
@@ -48,9 +48,9 @@ def recorded(seed):
 
 
 def recorded_nodes(seed, name):
-    """Reports of a cluster of unequal executors whose nodes a scheduler decides, from the first to the last."""
+    """Reports of a cluster of heterogeneous executors whose nodes a scheduler decides, from the first to the last."""
     instance = tpch_instance(3, seed, edges=5.0, executors=5, interarrival_s=20.0)
-    client = Direct(sessions_of("fair", unequal=[name]))
+    client = Direct(sessions_of("fair", heterogeneous=[name]))
     schedule_by_service(instance, client, name)
     return client.reports
 
@@ -84,8 +84,8 @@ class Noise:
         request.mode = self.one_of(("", "", "released"))
         if self.method == "Assign":
             request.shared_cluster, request.scheduler = "", self.one_of(("", "", "heft", "sjf_deft"))
-            request.unequal.speeds.extend(self.rng.uniform(1.0, 3.0, 5))
-            request.unequal.rate = 1.0
+            request.heterogeneous.speeds.extend(self.rng.uniform(1.0, 3.0, 5))
+            request.heterogeneous.rate = 1.0
         return self.damaged(request)
 
     def calls(self, keys):

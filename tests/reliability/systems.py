@@ -28,7 +28,7 @@ from tests.drivers import Idler, Through
 from tests.random_clusters import random_settings, random_units, random_workload
 from tests.reliability import placement_checker, placement_mutations, spark_checker, spark_mutations
 from tests.reliability.deciders import random_parameters, random_policy
-from tests.reliability.unequal_runs import UnequalExecutors
+from tests.reliability.heterogeneous_runs import HeterogeneousExecutors
 from tests.unit.commands.calls import run
 
 
@@ -55,7 +55,7 @@ class Checked(Protocol):
 
 
 # Schedulers for clusters whose executors neither come, go nor fail.
-FIXED = ("lookahead", "remote")
+FIXED = ("remote",)
 # Ways to decide that are no registered scheduler.
 OBJECTS = {"python": lambda rng: Through("random"), "idler": lambda rng: Idler(0.05), "network": random_policy}
 
@@ -72,7 +72,7 @@ class SparkCluster:
     def random_run(self, seed, subject, folder):
         rng = np.random.default_rng(seed)
         workload, settings = random_workload(rng, max_jobs=6, max_tasks=9), random_settings(rng)
-        if seed % 3 == 2 and subject != "lookahead":  # which plans for one class
+        if seed % 3 == 2:
             workload, settings = _asking(workload, rng), settings.replace(classes=_classes(rng))
         elif seed % 3 == 1 and subject not in FIXED:
             settings = random_units(rng, settings.replace(reoffer=True))
@@ -257,4 +257,4 @@ def _simulate(folder, files, policy, beta, seed, changes, *, command_line):
 
 
 #: Name of a system -> how it is run and checked.
-CHECKED = {"spark": SparkCluster(), "unequal": UnequalExecutors(), "cloud": CloudVms()}
+CHECKED = {"spark": SparkCluster(), "heterogeneous": HeterogeneousExecutors(), "cloud": CloudVms()}

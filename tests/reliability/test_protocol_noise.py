@@ -15,8 +15,8 @@ from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.server import Address, Service
 from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.wire import NAME
+from decima.systems.heterogeneous import make_scheduler as make_node_scheduler
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.unequal import make_scheduler as make_node_scheduler
 from tests.knobs import FIRST_SEED, FUZZ_INPUTS
 from tests.reliability.protocol_noise import Noise, recorded, recorded_nodes
 from tests.services import running

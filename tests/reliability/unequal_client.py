@@ -1,6 +1,6 @@
 """A client of unequal executors whose nodes take shorter or longer than expected, and which may do wrong on purpose.
 
-It drives a session without a network and keeps the dialogue for ``unequal_checker.py``.
+It drives a session without a network and keeps the dialogue for ``heterogeneous_checker.py``.
 """
 
 from dataclasses import dataclass

@@ -13,9 +13,9 @@ SOURCE = Path(decima.__file__).parents[1]
 LIMITS = [
     ("decima.learning.store", 15, None),
     ("decima.learning.trainer", 32, None),
-    ("decima.systems.unequal.policy.run", 94, "unequal"),
-    ("decima.systems.unequal.system", 60, "unequal"),
-    ("decima.systems.unequal.policy.architecture", 25, "unequal"),
+    ("decima.systems.heterogeneous.policy.run", 94, "heterogeneous"),
+    ("decima.systems.heterogeneous.system", 60, "heterogeneous"),
+    ("decima.systems.heterogeneous.policy.architecture", 25, "heterogeneous"),
     ("decima.systems.cloud.policy.run", 90, "cloud"),
     ("decima.systems.cloud.system", 42, "cloud"),
     ("decima.systems.cloud.policy.architecture", 12, "cloud"),

@@ -9,8 +9,8 @@ import pandas
 import pytest
 
 import decima
-from decima.systems.unequal import list_schedulers, load_instance
-from experiments.notebooks import notebook_slugs
+from decima.systems.heterogeneous import list_schedulers, load_instance
+from experiments.notebooks import notebook_path, notebook_slugs
 from tests.unit.commands.calls import run
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ PAGES = [
     *sorted((ROOT / "data").glob("*/README.md")),
     *sorted((ROOT / "reports" / "results").glob("*/README.md")),
 ]
-NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
+NOTEBOOKS = [ROOT / "notebooks" / "00-start-here.ipynb", *map(notebook_path, notebook_slugs())]
 WAYS = ("schedule-own-jobs", "write-a-scheduler", "reproduce-a-paper", "change-the-code")
 
 
@@ -61,7 +61,7 @@ def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", words(path)):
         file, _, anchor = target.partition("#")
         found = path.parent / file if file else path
-        assert found.exists(), target
+        assert found.is_file(), f"{target} is no file"  # the site has no page of a folder
         if anchor and found.suffix == ".md":
             assert anchor in anchors(found), target
 
@@ -114,11 +114,13 @@ def test_a_notebook_that_is_named_is_there():
         assert name in notebook_slugs()
 
 
-def test_unequal_executors_as_shown(tmp_path, monkeypatch, capsys):
+def test_heterogeneous_executors_as_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    run_commands(text("unequal"), r"\$ ", 9)
+    run_commands(text("heterogeneous"), r"\$ ", 9)
     capsys.readouterr()
-    (python,), (instance,) = blocks(text("unequal"), "python"), blocks(text("unequal"), "json")
+    (python, own), (instance,) = blocks(text("heterogeneous"), "python"), blocks(text("heterogeneous"), "json")
+    execute(own)
+    assert "round robin keeps to the rules" in capsys.readouterr().out
     execute(python)
     shown = capsys.readouterr().out
     assert "no schedule is shorter than" in shown
@@ -128,9 +130,9 @@ def test_unequal_executors_as_shown(tmp_path, monkeypatch, capsys):
     assert len(load_instance("as_shown.json")) == 2
 
 
-def test_every_scheduler_of_unequal_executors_is_on_their_page():
+def test_every_scheduler_of_heterogeneous_executors_is_on_their_page():
     for name in list_schedulers():
-        assert f"`{name}`" in text("unequal"), name
+        assert f"`{name}`" in text("heterogeneous"), name
 
 
 # ---- the README -----------------------------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ def test_targets_of_make_exist():
 
 def test_the_gallery_has_a_row_per_paper_of_pictures_that_lead_to_notebooks():
     papers = {path.parent.name for path in (ROOT / "experiments").glob("*/__init__.py")}
-    papers -= {"lookahead", "capacity", "benchmark"}  # not a paper's
+    papers -= {"capacity", "benchmark"}  # not a paper's
     rows = re.findall(r"^\| \*\*\[.*$", README, re.MULTILINE)
     assert len(rows) == len(papers)
     for row in rows:

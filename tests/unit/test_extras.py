@@ -55,8 +55,8 @@ def run(commands, folder):
 WORKING = [
     "simulate --jobs embedded:n=2 --scheduler decima --out result.json --log tasks.csv",
     "compare fair decima:embedded-stream --jobs embedded:n=2 --seeds 2 --workers 1",
-    "simulate --system unequal --scheduler heft",
-    "simulate --system unequal --scheduler lachesis",
+    "simulate --system heterogeneous --scheduler heft",
+    "simulate --system heterogeneous --scheduler lachesis",
     "simulate --system cloud --scheduler ff",
     "simulate --system cloud --scheduler learned",
     "optimum --jobs embedded:n=2 --budget 0",
@@ -74,7 +74,7 @@ REFUSED = {
     "workload describe jobs.parquet": "parquet",
     "serve": "service",
     "compare fair --jobs embedded:n=2 --seeds 2 --backend ray": "ray",
-    "optimum --system unequal --jobs random:nodes=9 --executors 3": "exact",
+    "optimum --system heterogeneous --jobs random:nodes=9 --executors 3": "exact",
 }
 
 

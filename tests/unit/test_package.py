@@ -48,7 +48,7 @@ def test_libraries_of_the_policy_import_under_the_filters_of_this_suite():
         ("simulate", "decima.evaluation.run", "simulate"),
         ("compare", "decima.evaluation.comparison", "compare"),
         ("load", "decima.workload", "load"),
-        ("plan", "decima.systems.unequal.system", "plan"),
+        ("plan", "decima.systems.heterogeneous.system", "plan"),
         ("make_scheduler", "decima.systems.spark.schedulers", "make_scheduler"),
         ("list_schedulers", "decima.systems.spark.schedulers", "list_schedulers"),
         ("check_scheduler", "decima.systems.spark.schedulers", "check_scheduler"),

@@ -21,19 +21,23 @@ from decima.learning.cards import how_learned
 from decima.learning.store import read_card, stored_files
 
 TUNED = "tuned"  # the tuned rule of every task
-HEURISTIC, POLICY, PLANNER, PYTHON, SERVICE = "heuristic", "policy", "planner", "Python", "service"
-# What a compiled rule may not read: events, which hold the ends of running tasks, chance, and jobs to come.
+FORMS = HEURISTIC, POLICY, PLANNER, PYTHON, SERVICE = "heuristic", "policy", "planner", "Python", "service"
+LEARNED = ("alone", "warm", "residual")  # how policies came to their weights; two stored ones: joined by "and"
+# What the file of a compiled rule may not name: events, which hold the ends of running tasks, chance, jobs to come, and
+# what reads fields without their names.
 FUTURE = {
+    *("heap", "heap_code", "heap_subject", "event_code", "event_subject", "job_arrival_ms"),
+    *("getattr", "attrgetter", "vars", "globals", "eval", "exec", "import_module", "__import__", "__dict__"),
     *("heap_ms", "heap_event", "heap_order", "heap_size", "duration_rng", "duration_next", "arrival_order"),
     *("next_arrival", "num_arrivals", "busy_ms", "num_jobs", "num_stages", "values_ms"),
     *("loss_ms", "unit_loss_ms", "next_loss", "num_losses", "fault_rng", "fault_next"),
 }
 # Schedulers that read measured durations, where a task hides durations; outside code may not name the last ones.
-MEASURED = ("entry_srw", "lookahead", "driver_time")
+MEASURED = ("entry_srw", "driver_time")
 DURATIONS = {"list_mean_ms", "list_add_ms", "list_offset", "mean_duration_ms", "entry_cost_ms", "work_at_level_ms"}
 _LEARNED = {
     "spark": ("decima",),
-    "unequal": ("lachesis", "decima_deft", "best_plan", "best_sample"),
+    "heterogeneous": ("lachesis", "decima_deft", "best_plan", "best_sample"),
     "cloud": ("learned",),
 }
 
@@ -100,7 +104,7 @@ def opened(text: str, system: str | None = None) -> Iterator[Entry]:
             yield Entry(text, system, PYTHON, "", digest, names, isolated)
             return
     if forbidden := sorted(names & FUTURE):
-        raise SchedulerError(f"{file}: a compiled rule may not read {forbidden[0]}: it tells of what is to come")
+        raise SchedulerError(f"{file}: a compiled rule may not name {forbidden[0]}, by which the future can be read")
     yield Entry(text, system, HEURISTIC, "", digest, names)
 
 
@@ -143,12 +147,14 @@ def _file_of(name: str) -> Path:
 
 
 def _names_in(file: Path) -> frozenset[str]:
-    """Attributes, names and short texts in a file of Python."""
+    """Attributes, names, imports and texts in a file of Python."""
     try:
         tree = ast.parse(file.read_text(encoding="utf-8"))
-    except (SyntaxError, ValueError) as error:
-        raise ConfigError(f"{file} is no Python: {error}") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ConfigError(f"{file} is not Python: {error}") from error
     names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {part for node in ast.walk(tree) if isinstance(node, ast.alias) for part in node.name.split(".")}
+    names |= {(node.module or "").split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     names |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     return frozenset(names)
@@ -158,8 +164,6 @@ def _origin(scheduler: SystemScheduler, system: str, name: str) -> tuple[str, st
     """Form of a registered entry, and how it was learned."""
     if name == "remote":
         return SERVICE, ""
-    if name == "lookahead":
-        return PLANNER, ""
     if name not in _LEARNED[system] and not name.endswith(".weights.h5"):
         return HEURISTIC, ""
     forms = getattr(scheduler, "forms", None)

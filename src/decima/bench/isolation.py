@@ -1,14 +1,14 @@
-"""Schedulers in Python behind the border of a process, with limits on time and memory.
+"""Schedulers in Python in a process of their own, with limits on time and memory.
 
-The process gets what :mod:`.seen` shows and answers with decisions. It may not start processes, open connections or
-read the memory of others. That keeps out mistakes and what is written to look good here; it is no wall against code
-that attacks the machine: run what you have read.
+The process gets what :mod:`.seen` shows and a generator that is not the instance's, and answers with numbers. That
+keeps out mistakes and plain reading of the future. Code that attacks the benchmark or the machine is not held: run
+what you have read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.abc
+import json
 import multiprocessing
 import os
 import resource
@@ -22,31 +22,27 @@ from typing import Any, Self
 import numpy as np
 
 from decima.bench.seen import SeenState, Window
+from decima.core.checks import is_number
 from decima.core.errors import DecimaError, SchedulerError
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Decision, Observation, decision_parts
 from decima.systems.spark.schedulers.registry import make_scheduler
 
 START_S = 600.0  # until the process has loaded the entry; on a new machine it compiles the simulator, too
-OPEN_MODULE = "decima.bench.sched_sim"  # of the benchmark, what an entry may import
 MEMORY = 4 * 1024**3  # bytes that the process may write to
-_REFUSED = {
-    "os.fork": "start a process",
-    "os.forkpty": "start a process",
-    "os.posix_spawn": "start a process",
-    "os.spawn": "start a process",
-    "os.exec": "start a process",
-    "os.system": "start a process",
-    "subprocess.Popen": "start a process",
-    "socket.connect": "open a connection",
-    "socket.bind": "open a connection",
-}
+ANSWER = 1 << 20  # bytes of an answer
+LONGEST = 300  # characters of an error that are kept
 _SPAWN = multiprocessing.get_context("spawn")
 
 
 def sentence(error: BaseException) -> str:
     """First line of an error, with its type unless it is one of the package."""
-    text = " ".join(str(error).split())[:300]
+    text = " ".join(str(error).split())[:LONGEST]
     return text if isinstance(error, DecimaError) else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def _readable(text: Any) -> str:
+    """A text of an entry that can be written to any file."""
+    return str(text)[:LONGEST].encode(errors="replace").decode()
 
 
 class Apart:
@@ -109,14 +105,18 @@ class Apart:
             if not self._link.poll(max(0.0, left_s)):
                 self.close()
                 raise EntryTimeoutError(f"the entry took more than {limit_s:g} s ({what})")
-            answered, answer = self._link.recv()
+            answered, answer = json.loads(self._link.recv_bytes(ANSWER))
         except (EOFError, OSError):
             self._process.join(5.0)
             code = self._process.exitcode
             self.close()
-            raise SchedulerError(f"the process of the entry ended with code {code} ({what})") from None
-        if not answered:
-            raise SchedulerError(answer)
+            how = "answered more than it may" if code is None else f"ended with code {code}"
+            raise SchedulerError(f"the process of the entry {how} ({what})") from None
+        except (ValueError, TypeError, RecursionError):
+            self.close()
+            raise SchedulerError(f"the process of the entry answered what is not an answer ({what})") from None
+        if answered is not True:
+            raise SchedulerError(_readable(answer))
         return answer
 
 
@@ -140,13 +140,16 @@ class IsolatedScheduler(Apart):
         super().__init__(serve, text)
         self.limit_s = self._left_s = limit_s
         self._state: Any = None
-        self.name, self.compiled = self.start()
+        name, compiled = self.start()
+        self.name, self.compiled = _readable(name), compiled is True
 
     def reset(self, rng: np.random.Generator) -> None:
         """Begin a run; the process is started again where it has ended."""
         if not self.runs:
             self.start()
-        self._state, self._rng, self._left_s = None, rng, self.limit_s
+        # Drawn from the instance's generator, whose seed it does not show.
+        self._chance = [int(number) for number in rng.integers(2**32, size=4)]
+        self._state, self._left_s = None, self.limit_s
 
     def decide(self, observation: Observation) -> Decision:
         """Ask the process for a decision.
@@ -157,8 +160,13 @@ class IsolatedScheduler(Apart):
         state = observation.state
         if self._state is not state:
             self._state, self._window = state, Window(state)
-            self._timed("reset", (state.settings, self._rng))
-        stage, *options = self._timed("decide", self._window.content())
+            self._timed("reset", (state.settings, self._chance))
+        parts = self._timed("decide", self._window.content())
+        numbers = isinstance(parts, list) and all(each is None or is_number(each) for each in parts)
+        if not numbers or len(parts) not in (2, 4) or parts[0] is None:
+            self.close()
+            raise SchedulerError(f"the process of the entry answered {parts!r:.60}; expected the parts of a decision")
+        stage, *options = parts
         if stage < 0 and options == [None]:
             return Decision.idle()
         limit, delay_ms, executor_class = options
@@ -179,74 +187,48 @@ class EntryTimeoutError(SchedulerError):
 # ---- in the process of the entry ----------------------------------------------------------------------------------
 
 
-class _Watch:
-    """Audit hook that refuses what an entry may not do, and remembers it."""
-
-    def __init__(self) -> None:
-        self.refused = ""
-
-    def __call__(self, event: str, arguments: tuple) -> None:
-        what = _REFUSED.get(event)
-        if event == "open" and isinstance(arguments[0], str) and arguments[0].startswith("/proc/"):
-            what = None if arguments[0].startswith("/proc/self/") else "read the memory of other processes"
-        if what is not None:
-            self.refused = f"an entry may not {what}"
-            raise SchedulerError(self.refused)
-
-
-class _NoBenchmark(importlib.abc.MetaPathFinder):
-    """Refuses to import the tasks."""
-
-    def find_spec(self, name: str, *_: Any) -> None:
-        """Raise for modules of the benchmark."""
-        if name.startswith("decima.bench") and name != OPEN_MODULE:
-            raise SchedulerError("an entry may not read the tasks of the benchmark")
-
-
-def confine() -> _Watch:
-    """Limit what this process may do, for good; returns what remembers what was refused."""
+def confine() -> None:
+    """Limit the memory of this process, for good; it is ended by its parent alone and prints nothing."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    watch = _Watch()
-    sys.addaudithook(watch)
-    return watch
 
 
 def serve(link: Connection, text: str) -> None:
     """Answer for a scheduler until the other end is closed."""
-    watch = confine()
-    sys.meta_path.insert(0, _NoBenchmark())
+    confine()
     scheduler = seen = None
 
     def answer(what: str, content: Any) -> Any:
         nonlocal scheduler, seen
         if what == "load":
             scheduler = make_scheduler(content)
-            return scheduler.name, isinstance(scheduler, CompiledScheduler)
+            return str(scheduler.name), isinstance(scheduler, CompiledScheduler)
         if what == "reset":
             seen = SeenState(content[0])
-            return scheduler.reset(content[1])
+            scheduler.reset(np.random.default_rng(content[1]))
+            return None
         seen.renew(content)
         return decision_parts(scheduler.decide(Observation(seen)))
 
-    answer_all(link, answer, watch, ("load", text))
+    answer_all(link, answer, ("load", text))
 
 
-def answer_all(link: Connection, answer: Callable[[str, Any], Any], watch: _Watch, question: tuple[str, Any]) -> None:
-    """Answer questions, the first of which is known, until the other end is closed."""
+def answer_all(link: Connection, answer: Callable[[str, Any], Any], question: tuple[str, Any]) -> None:
+    """Answer questions, the first of which is known, until the other end is closed.
+
+    Answers are JSON, so that the asking process runs nothing of what it gets.
+    """
     while True:
         what, content = question
         try:
-            reply = True, answer(what, content)
+            reply = json.dumps((True, answer(what, content)))
         except BaseException as error:
             where = "" if isinstance(error, DecimaError) else f"{what} raised "
-            reply = False, f"{where}{sentence(error)}"
-        if watch.refused:
-            reply, watch.refused = (False, watch.refused), ""
+            reply = json.dumps((False, f"{where}{sentence(error)}"))
         try:
-            link.send(reply)
+            link.send_bytes(reply.encode())
             question = link.recv()
         except (EOFError, OSError):
             return

@@ -22,7 +22,7 @@ from decima.evaluation.tuning import tune
 FILE = FOLDER / f"{SUITE}.references.json"
 PRICE_ROUNDS = 10  # of bounds of embedded batches; any number is valid, and on TPC-H it adds nothing
 # Schedules tried per instance, and the objective of the search.
-_SEARCHES = {"spark": (100, "avg_jct"), "unequal": (40, "makespan")}
+_SEARCHES = {"spark": (100, "avg_jct"), "heterogeneous": (40, "makespan")}
 _LONGEST = 50  # jobs of instances that are searched
 
 
@@ -56,7 +56,7 @@ def tune_rule(task: Task) -> str:
         return task.choices[int(np.argmin(task.objective.loss(means)))]
     name, _, fixed = task.rule.partition(":")
     values = {key: float(value) for key, value in (pair.split("=") for pair in fixed.split(",") if pair)}
-    if task.system == "unequal":
+    if task.system == "heterogeneous":
         grid = {"discount": [step / 10.0 for step in range(11)]}
         parameters = grid_search(name, jobs, task.settings, grid, **work).parameters
     else:
@@ -72,7 +72,7 @@ def bound(task: Task, instance: Instance) -> float:
     path and the work over the executors, and a quantile of JCTs that of the paths.
     """
     workload, settings = task.workload(instance), task.settings
-    if task.system == "unequal":
+    if task.system == "heterogeneous":
         return task.runs_on.tables(workload, settings).bound_s
     if task.system == "cloud":
         from decima.systems.cloud.optimum.problem import Problem
@@ -97,8 +97,8 @@ def best(task: Task, instance: Instance) -> float | None:
     budget, metric = _SEARCHES.get(task.system, (0, ""))
     if task.metric != metric or task.durations_hidden or len(workload.arrival_ms) > _LONGEST:
         return None
-    if task.system == "unequal":
-        from decima.systems.unequal.optimum.priority_search import search
+    if task.system == "heterogeneous":
+        from decima.systems.heterogeneous.optimum.priority_search import search
 
         return float(search(workload, budget, instance.seed).schedule.makespan_s)
     from decima.systems.spark.optimum.schedule_search import search_schedule

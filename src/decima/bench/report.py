@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -139,11 +140,17 @@ def sections(documents: Sequence[dict[str, Any]]) -> list[tuple[Task, str, list[
 
 def markdown(documents: Sequence[dict[str, Any]]) -> str:
     """Page of all tasks in Markdown."""
-    lines = [f"# Results of {SUITE}", "", _legend(documents), ""]
+    lines = [f"# Results of {SUITE}", "", _plain(_legend(documents)), ""]
     for task, note, table in sections(documents):
         lines += [f"## {task.name}", "", f"{task.title[0].upper()}{task.title[1:]}. {note}", ""]
-        lines += ["| " + " | ".join(each) + " |" for each in (COLUMNS, ["---"] * len(COLUMNS), *table)] + [""]
+        cells = [[_plain(entry), *others] for entry, *others in table]
+        lines += ["| " + " | ".join(each) + " |" for each in (COLUMNS, ["---"] * len(COLUMNS), *cells)] + [""]
     return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is; underscores, which are common in names, stay."""
+    return re.sub(r"([\\`*|<>&!\[\]])", r"\\\1", text)
 
 
 def html(documents: Sequence[dict[str, Any]]) -> str:

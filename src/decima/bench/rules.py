@@ -3,7 +3,8 @@
 A file has a function ``rule`` whose arguments are names of :data:`FEATURES`. It returns a number: of the stages that
 may be chosen the one with the smallest number goes first and gets all executors it can use. A rule that returns two
 numbers says with the second one how many executors the job of the stage may hold. The function is compiled where
-Numba can, else it is interpreted; both decide alike. It may use ``math`` and what the language has, no other modules.
+Numba can, else it is interpreted; both decide alike. It may use public names of ``math`` and the parts of Python in
+``_ALLOWED``; as nothing else passes, it reaches no object that outlives it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import ctypes
 import math
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from numba import cfunc, types
@@ -172,8 +173,10 @@ class Rule(CompiledScheduler):
         def call(_: int) -> None:
             try:
                 answer = function(*(getattr(row, name) for name in self.arguments))
-                numbers = [float(each) for each in (answer if isinstance(answer, tuple) else (answer,))]
-                row.put(**dict(zip(("answer", "most"), numbers, strict=False)))
+                numbers = answer if isinstance(answer, tuple) else (answer, _UNLIMITED)
+                if len(numbers) != 2 or not all(isinstance(each, (int, float)) for each in numbers):
+                    raise SchedulerError(f"the rule returned {answer!r:.60}; expected one number or two")
+                row.put(answer=float(numbers[0]), most=float(numbers[1]))
             except Exception as error:
                 self.error = self.error or error
                 row.put(answer=math.nan)
@@ -194,49 +197,92 @@ def _compile(function: FunctionType, arguments: tuple[str, ...], pair: bool) -> 
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 _BUILTINS = (abs, bool, enumerate, float, int, len, max, min, pow, range, round, sum, tuple, zip)
+_PUBLIC = frozenset(name for name in dir(math) if not name.startswith("_"))
+# What the language of rules has; everything else of Python is refused.
+_ALLOWED = (
+    *(ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Expr, ast.Pass),
+    *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.expr_context),
+    *(ast.If, ast.For, ast.While, ast.Break, ast.Continue, ast.IfExp),
+    *(ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.boolop, ast.operator, ast.unaryop, ast.cmpop),
+    *(ast.Constant, ast.Name, ast.Call, ast.keyword, ast.Starred, ast.Subscript, ast.Slice),
+    *(ast.Tuple, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.comprehension, ast.JoinedStr, ast.FormattedValue),
+)
 
 
 def read_rule(path: Path) -> Rule:
     """Rule of a file.
 
     Raises:
-        SchedulerError: The file is no Python, has no function ``rule`` of features, or uses what a rule may not use.
+        SchedulerError: The file is not Python, has no function ``rule`` of features, or uses what a rule may not use.
     """
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree.body = [node for node in tree.body if not _imports_math(node)]
+        of_attributes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        for node in ast.walk(tree):
+            if what := _refused(node, node in tree.body, id(node) in of_attributes):
+                raise SchedulerError(f"{path}: a rule may not {what} (line {getattr(node, 'lineno', 1)})")
+        code = compile(tree, str(path), "exec")
     except OSError as error:
         raise SchedulerError(f"cannot read {path}: {error.strerror}") from error
+    except (RecursionError, MemoryError) as error:
+        raise SchedulerError(f"{path}: expressions are nested too deeply") from error
     except (SyntaxError, ValueError) as error:
-        raise SchedulerError(f"{path} is no Python: {error}") from error
-    for node in ast.walk(tree):
-        _refuse(node, path)
+        raise SchedulerError(f"{path} is not Python: {error}") from error
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     if "rule" not in definitions:
         raise SchedulerError(f"{path} has no function rule; expected def rule(job_remaining_s, ...)")
     names: dict[str, Any] = {"__builtins__": {each.__name__: each for each in _BUILTINS}, "math": math}
-    tree.body = [node for node in tree.body if not isinstance(node, ast.Import)]
     try:
-        exec(compile(tree, str(path), "exec"), names)
+        exec(code, names)
     except Exception as error:
         raise SchedulerError(f"{path} raised {type(error).__name__}: {error}") from error
+    for name, value in names.items():
+        if not name.startswith("__") and name != "math" and not _is_constant(value):
+            raise SchedulerError(
+                f"{path}: {name} is a {type(value).__name__}; outside of functions a rule has numbers, texts and tuples"
+            )
     function = names["rule"]
+    if not isinstance(function, FunctionType):
+        raise SchedulerError(f"{path}: rule is not a function; expected def rule(job_remaining_s, ...)")
     arguments = function.__code__.co_varnames[: function.__code__.co_argcount]
     if unknown := [name for name in arguments if name not in NAMES]:
         raise SchedulerError(f"{path}: there is no feature {unknown[0]!r}{hint(unknown[0], NAMES)}")
     returned = [node.value for node in ast.walk(definitions["rule"]) if isinstance(node, ast.Return)]
-    return Rule(function, bool(returned) and isinstance(returned[0], ast.Tuple) and len(returned[0].elts) == 2)
+    return Rule(function, bool(returned) and isinstance(returned[0], ast.Tuple))
 
 
-def _refuse(node: ast.AST, path: Path) -> None:
-    """Refuse a part of a file that a rule may not have."""
-    what, modules = "", [each.name for each in node.names] if isinstance(node, ast.Import) else ["math"]
-    if isinstance(node, ast.ImportFrom) or modules != ["math"]:
-        what = "import modules other than math"
-    elif isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "math"):
-        what = f"have attributes ({node.attr})"
-    elif isinstance(node, ast.Name) and node.id.startswith("__"):
-        what = f"use {node.id}"
-    elif isinstance(node, (ast.ClassDef, ast.Global, ast.Nonlocal, ast.AsyncFunctionDef)):
-        what = "have classes or global state"
-    if what:
-        raise SchedulerError(f"{path}: a rule may not {what} (line {getattr(node, 'lineno', 1)})")
+def _imports_math(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import) and all(each.name == "math" and not each.asname for each in node.names)
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether a value is immutable: a file keeps nothing from run to run."""
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return value is None or isinstance(value, (bool, int, float, str, range, type, FunctionType, BuiltinFunctionType))
+
+
+def _refused(node: ast.AST, outermost: bool, of_attribute: bool) -> str:
+    """What a rule may not do with a node; empty if it may."""
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            return "import modules other than math, which 'import math' at the top of the file imports"
+        case ast.Attribute(value=ast.Name(id="math"), attr=attribute, ctx=ast.Load()) if attribute in _PUBLIC:
+            return ""
+        case ast.Attribute(attr=attribute):
+            return f"have attributes ({attribute})"
+        case ast.FunctionDef(decorator_list=[_, *_]) | ast.arguments(defaults=[_, *_]) | ast.arguments(kwarg=ast.arg()):
+            return "have decorators, defaults of arguments or arguments with stars"
+        case ast.arguments(vararg=ast.arg()) | ast.arguments(kwonlyargs=[_, *_]):
+            return "have decorators, defaults of arguments or arguments with stars"
+        case ast.FunctionDef() if not outermost:
+            return "have functions inside of functions"
+        case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) if name.startswith("__"):
+            return f"use {name}"
+        case ast.Name(id="math") if not of_attribute:
+            return "use math but for its functions and constants, nor bind that name"
+        case ast.arg(arg="math") | ast.FunctionDef(name="math"):
+            return "use math but for its functions and constants, nor bind that name"
+    return "" if isinstance(node, _ALLOWED) else f"use {type(node).__name__}"

@@ -27,7 +27,7 @@ SCHEMA = 1
 #: Decisions of a state that has run, by system: offers, nodes, placed executors and waits.
 _DECISIONS: dict[str, Callable[[Any], int]] = {
     "spark": lambda state: state.num_decisions,
-    "unequal": lambda state: len(state.tables.instance),
+    "heterogeneous": lambda state: len(state.tables.instance),
     "cloud": lambda episode: episode.state.steps,
 }
 

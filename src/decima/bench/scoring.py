@@ -81,13 +81,13 @@ def _serve(link: Connection, name: str, use: str) -> None:
     rule = task.runs_on.make_scheduler(tuned_rule(task))
     tuned = np.array([score(task, rule, *each).value for each in jobs])
     score(task, Rule(_first_come, False), *jobs[0])
-    watch = confine()  # when all is compiled that rules share
+    confine()  # when all is compiled that rules share
     gc.freeze()  # which no collection has to visit again
 
     def answer(what: str, content: Any) -> Any:
         return None if what == "load" else _line(task, jobs, tuned, Path(content))
 
-    answer_all(link, answer, watch, ("load", None))
+    answer_all(link, answer, ("load", None))
 
 
 def _line(task: Task, jobs: list[tuple[Instance, Any]], tuned: np.ndarray, path: Path) -> dict[str, Any]:
@@ -95,7 +95,8 @@ def _line(task: Task, jobs: list[tuple[Instance, Any]], tuned: np.ndarray, path:
     values = []
     for row in (score(task, rule, *each) for each in jobs):
         if rule.error is not None:
-            raise SchedulerError(f"the rule raised {type(rule.error).__name__}: {rule.error}")
+            ours = isinstance(rule.error, SchedulerError)
+            raise rule.error if ours else SchedulerError(f"the rule raised {type(rule.error).__name__}: {rule.error}")
         if rule.row.failed:
             raise SchedulerError("the rule answered what is no finite number")
         if row.failure:

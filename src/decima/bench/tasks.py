@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from decima.core.errors import ConfigError
-from decima.core.grammar import hint
+from decima.core.grammar import RENAMED, hint
 from decima.core.objectives import Objective
 from decima.core.system import System, SystemSettings, SystemWorkload, get_system, objective_of
 from decima.workload.jobs import Workload
@@ -40,8 +40,8 @@ class Task:
     name: str
     title: str  # what people read
     system: str  # name of the system
-    jobs: tuple[str, ...]  # variants: texts of jobs; of unequal executors the ratio of transfers to execution
-    options: dict[str, Any]  # mode and fields of the settings; of unequal executors those of the cluster
+    jobs: tuple[str, ...]  # variants: texts of jobs; of heterogeneous executors the ratio of transfers to execution
+    options: dict[str, Any]  # mode and fields of the settings; of heterogeneous executors those of the cluster
     metric: str  # name of the objective
     test: tuple[int, int]  # seeds of scores
     training: tuple[int, int]  # seeds for learning and tuning
@@ -65,7 +65,7 @@ class Task:
     @property
     def settings(self) -> SystemSettings:
         """Settings of the system."""
-        options = {} if self.system == "unequal" else dict(self.options)  # executors come with the jobs there
+        options = {} if self.system == "heterogeneous" else dict(self.options)  # executors come with the jobs there
         return self.runs_on.settings_type.of_mode(options.pop("mode", "paper"), **options)
 
     @property
@@ -78,13 +78,15 @@ class Task:
         """SHA-256, in hexadecimal, of everything that defines the task, the data of its jobs included."""
         keys = ("system", "jobs", "options", "metric", *SEEDS, "limit_s", "durations_hidden")
         content = {key: getattr(self, key) for key in keys}
-        sources = ["embedded" if self.system == "unequal" else text for text in self.jobs]
+        sources = ["embedded" if self.system == "heterogeneous" else text for text in self.jobs]
         if self.data_sha256:
             content |= {"sources": [self.data_sha256], "learning_jobs": self.learning_jobs}
         elif self.system != "cloud":
             specs = [parse_jobs(text) for text in sources]
             content["sources"] = [spec.source.digest(**_without_sizes(spec.options)) for spec in specs]
-        text = json.dumps([SUITE, self.name, content], sort_keys=True)
+        earlier = {name: old for old, name in RENAMED.items()}  # as they were called when the suite was defined
+        content["system"] = earlier.get(self.system, self.system)
+        text = json.dumps([SUITE, earlier.get(self.name, self.name), content], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def missing(self) -> str:
@@ -109,8 +111,8 @@ class Task:
         Raises:
             DecimaError: The data is missing.
         """
-        if self.system == "unequal":
-            from decima.systems.unequal.sources import PAPER_JOBS, ClusterOptions, read_instance
+        if self.system == "heterogeneous":
+            from decima.systems.heterogeneous.sources import PAPER_JOBS, ClusterOptions, read_instance
 
             return read_instance(PAPER_JOBS, ClusterOptions(**self.options), instance.variant, instance.seed)
         workload = self.runs_on.read_jobs(instance.variant).workload(instance.seed)

@@ -12,7 +12,7 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
 from decima.commands.shared.options import option
-from decima.commands.shared.outputs import check_output, write_json, write_text, wrote
+from decima.commands.shared.outputs import check_output, write_text, wrote
 from decima.core.errors import ConfigError
 from decima.core.files import plain
 
@@ -121,31 +121,6 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Result file
     from decima.bench.results import read_result, summary
 
     typer.echo(summary(read_result(file)))
-
-
-@app.command()
-def duel(
-    first: Annotated[str, typer.Argument(metavar="A", help="A scheduler of the Spark cluster, with options.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    jobs: Annotated[str, option("SOURCE", "Source of the jobs: embedded, tpch, ...")] = "embedded",
-    evaluations: Annotated[int, option("N", "Instances to try in each direction.")] = 2000,
-    seed: options.Seed = 0,
-    out: options.ResultOut = None,
-    workers: options.Workers = None,
-) -> None:
-    """Search for instances where A loses most to B, and the reverse."""
-    from decima.bench.duel import duel as search
-    from decima.bench.duel import lines
-
-    watch_compilation()
-    check_output(out, ".json")
-    document = search(
-        first, second, jobs=jobs, evaluations=evaluations, seed=seed, workers=workers, progress="bench duel"
-    )
-    if out is not None:
-        write_json(out, document)
-    typer.echo("\n".join(lines(document)))
-    typer.echo(f"{document['evaluations']} instances tried" + wrote(out))
 
 
 @app.command()

@@ -97,7 +97,7 @@ def compare(
         if gantt is not None:
             workload = spec.workload(seed)
             runs = [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in competitors.values()]
-            outputs.draw_schedules(gantt, module, runs)
+            outputs.draw_schedules(gantt, runs)
     if out is not None:
         if out.suffix in (".md", ".tex"):
             text = comparison.to_markdown() if out.suffix == ".md" else comparison.to_latex()
@@ -209,5 +209,5 @@ def tune(
 VERBS = (
     Verb("simulate", {name: {"": options.maker(simulate, name, "simulate")} for name in SYSTEMS}),
     Verb("compare", {name: {"": options.maker(compare, name, "compare")} for name in SYSTEMS}),
-    Verb("tune", {name: {"": options.maker(tune, name, "tune")} for name in ("spark", "unequal")}),
+    Verb("tune", {name: {"": options.maker(tune, name, "tune")} for name in ("spark", "heterogeneous")}),
 )

@@ -33,9 +33,6 @@ def bound(
     delays: Annotated[
         bool, typer.Option("--delays", help="Continue the search without and with delays: the gain of idling.")
     ] = False,
-    fluid: Annotated[
-        bool, typer.Option("--fluid", help="Add a fluid estimate of the optimum for mean durations; it is not a bound.")
-    ] = False,
     cluster: options.SystemOptions,
     seed: Annotated[int, option("N", "Seed of the search and of the first workload.", min=0)] = 0,
     workers: options.Workers = None,
@@ -78,10 +75,6 @@ def bound(
                         progress=f"{name}, instance {instance + 1} of {instances}", **together,
                     )  # fmt: skip
                     values[name] = longer.avg_jct_s
-        if fluid:
-            from decima.systems.spark.optimum.fluid import fluid_estimate
-
-            values["fluid_estimate"] = fluid_estimate(workload, settings) / 1000.0
         values["lower_bound"] = lower_bound(workload, settings).avg_jct_s
         rows += [{"instance": seeds[instance], "policy": name, "avg_jct_s": value} for name, value in values.items()]
     table = pandas.DataFrame(rows)
@@ -98,7 +91,7 @@ def bound(
         typer.echo(
             f"delays gain {gain:.2f} % for a scheduler that knows the future (search_delays against search_twice)"
         )
-    best = means.drop(["lower_bound", "fluid_estimate"], errors="ignore").idxmin()
+    best = means.drop("lower_bound").idxmin()
     typer.echo(
         f"{workloads[0].label} ({count(instances, 'instance')}, {count(len(workloads[0]), 'job')} each, "
         f"{settings.durations} durations): best found {means[best]:.2f} s by {best}, lower bound {floor:.2f} s"
@@ -237,8 +230,8 @@ def exact(
     gantt: options.Gantt = None,
 ) -> None:
     """Find the shortest schedule of a small instance and prove it; `bound` shows lower bounds."""
-    from decima.systems.unequal.optimum.exact import optimum
-    from decima.systems.unequal.system import result_of
+    from decima.systems.heterogeneous.optimum.exact import optimum
+    from decima.systems.heterogeneous.system import result_of
 
     files = outputs.RunFiles(options.module_of(system), out, gantt)
     files.check(cluster.files())
@@ -254,7 +247,7 @@ def exact(
 
 def lower_bounds(system: str, *, cluster: options.SystemOptions, seed: options.Seed = 0) -> None:
     """Show lower bounds: no schedule is shorter."""
-    from decima.systems.unequal.optimum.bounds import bounds
+    from decima.systems.heterogeneous.optimum.bounds import bounds
 
     instance = cluster.instance(seed)
     known = bounds(instance)
@@ -324,9 +317,9 @@ VERB = Verb(
             "exhaustive": _exhaustive,
             "idle-value": lambda: options.grouped(idle_value, system="spark"),
         },
-        "unequal": {
-            "exact": options.maker(exact, "unequal", "optimum"),
-            "bound": options.maker(lower_bounds, "unequal", "optimum"),
+        "heterogeneous": {
+            "exact": options.maker(exact, "heterogeneous", "optimum"),
+            "bound": options.maker(lower_bounds, "heterogeneous", "optimum"),
         },
         "cloud": {"search": options.maker(placement, "cloud", "optimum")},
     },

@@ -16,7 +16,7 @@ from decima.core.extras import advice
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show only this scheduler.", show_default=False)]
 EXAMPLES = {
     "spark": "weighted_fair:alpha=-1,sticky=0, weighted_fair:paper; A|B: of a batch, of jobs that arrive over time",
-    "unequal": "heft:decision=event",
+    "heterogeneous": "heft:decision=event",
     "cloud": "ilp_beta:beta=0.5",
 }
 

@@ -185,7 +185,7 @@ Jobs = Annotated[
     str,
     typer.Argument(
         metavar="JOBS",
-        help="Source of the training sequences (tpch:n=20; embedded:n=200,interarrival_s=20-45); for unequal "
+        help="Source of the training sequences (tpch:n=20; embedded:n=200,interarrival_s=20-45); for heterogeneous "
         "executors lachesis-batch or lachesis-stream (lachesis-batch:jobs=5-100,ccr=0.3-10); for the cloud sources "
         "separated by ; (generated;redrawn:trace=burst).",
     ),
@@ -194,7 +194,7 @@ Architecture = Annotated[
     str,
     option(
         "NAME",
-        "Network: paper, released or classes; for unequal executors paper, fast or decima; for the cloud shared "
+        "Network: paper, released or classes; for heterogeneous executors paper, fast or decima; for the cloud shared "
         "(one scorer for all VMs) or paper.",
     ),
 ]
@@ -214,15 +214,15 @@ def train(
     A run that is limited by iterations has the same result for the same seed; the learning rate of one that is limited
     by minutes follows the clock.
     """
-    from decima.systems.unequal.policy.task import draws
+    from decima.systems.heterogeneous.policy.task import draws
 
     if draws(jobs):
-        raise ConfigError(f"jobs {jobs!r} are for unequal executors: decima train --system unequal {jobs}")
+        raise ConfigError(f"jobs {jobs!r} are for heterogeneous executors: decima train --system heterogeneous {jobs}")
     chosen = {name: getattr(cluster, name) for name in ("executors", "mode", "classes", "durations")}
     training.carry_out(system, jobs, cluster.changes, architecture=architecture, objective=objective, **chosen)
 
 
-def train_unequal(
+def train_heterogeneous(
     system: str,
     jobs: Jobs = "lachesis-batch",
     *,
@@ -230,7 +230,7 @@ def train_unequal(
     cluster: options.SystemOptions,
     architecture: Architecture = "paper",
 ) -> None:
-    """Train a policy for unequal executors and keep the best one at validation."""
+    """Train a policy for heterogeneous executors and keep the best one at validation."""
     training.carry_out(system, jobs, cluster.changes, architecture=architecture)
 
 
@@ -250,7 +250,7 @@ def train_cloud(
     training.carry_out(system, jobs, cluster.changes, architecture=architecture, **chosen)
 
 
-_TRAINED: dict[str, Any] = dict(zip(SYSTEMS, (train, train_unequal, train_cloud), strict=True))
+_TRAINED: dict[str, Any] = dict(zip(SYSTEMS, (train, train_heterogeneous, train_cloud), strict=True))
 VERB = Verb(
     "train",
     {name: {"": options.maker(command, name, "train")} for name, command in _TRAINED.items()},

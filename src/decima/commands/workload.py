@@ -74,15 +74,15 @@ def vms(
     )
 
 
-def write_unequal(
+def write_heterogeneous(
     system: str,
     *,
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
     out: Annotated[Path, option("FILE", "Where to write jobs and cluster (.json).")],
 ) -> None:
-    """Draw or read jobs and unequal executors, check them and write them to a file."""
-    from decima.systems.unequal import save_instance
+    """Draw or read jobs and heterogeneous executors, check them and write them to a file."""
+    from decima.systems.heterogeneous import save_instance
 
     check_output(out, ".json", inputs=cluster.files())
     instance = cluster.instance(seed)
@@ -98,8 +98,8 @@ def check(
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
 ) -> None:
-    """Check a schedule on unequal executors; at a violation, print it and exit with 2."""
-    from decima.systems.unequal import load_schedule, validate
+    """Check a schedule on heterogeneous executors; at a violation, print it and exit with 2."""
+    from decima.systems.heterogeneous import load_schedule, validate
 
     instance = cluster.instance(seed)
     schedule = load_schedule(file, instance)
@@ -116,9 +116,9 @@ def import_workflows(
     cluster: options.SystemOptions,
     seed: Annotated[int, option("N", "Seed of the speeds of executors.")] = 0,
 ) -> None:
-    """Convert WfCommons workflows to jobs for unequal executors; data is in MB."""
-    from decima.systems.unequal import Instance, save_instance
-    from decima.systems.unequal.wfcommons import import_wfcommons
+    """Convert WfCommons workflows to jobs for heterogeneous executors; data is in MB."""
+    from decima.systems.heterogeneous import Instance, save_instance
+    from decima.systems.heterogeneous.wfcommons import import_wfcommons
 
     for name in ("edges", "jobs"):
         if getattr(cluster, name) is not None:
@@ -249,16 +249,19 @@ def _plain(command, system):
     return lambda: options.grouped(command, system=system)
 
 
-def _unequal(command):
-    return options.maker(command, "unequal", "optimum")
+def _heterogeneous(command):
+    return options.maker(command, "heterogeneous", "optimum")
 
 
 _VERBS = (
     Verb("workload sources", {"spark": {"": _plain(sources, "spark")}, "cloud": {"": _plain(sources_cloud, "cloud")}}),
     Verb("workload describe", {"spark": {"": _plain(describe, "spark")}}),
-    Verb("workload write", {"spark": {"": _plain(write, "spark")}, "unequal": {"": _unequal(write_unequal)}}),
-    Verb("workload check", {"unequal": {"": _unequal(check)}}),
-    Verb("workload import", {"unequal": {"": _unequal(import_workflows)}}),
+    Verb(
+        "workload write",
+        {"spark": {"": _plain(write, "spark")}, "heterogeneous": {"": _heterogeneous(write_heterogeneous)}},
+    ),
+    Verb("workload check", {"heterogeneous": {"": _heterogeneous(check)}}),
+    Verb("workload import", {"heterogeneous": {"": _heterogeneous(import_workflows)}}),
     Verb("workload vms", {"cloud": {"": _plain(vms, "cloud")}}),
 )
 

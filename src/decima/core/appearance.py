@@ -37,7 +37,7 @@ TABLES: Registry[Mapping[str, Appearance]] = Registry(
     "table of appearances",
     modules={
         "spark": "decima.systems.spark.appearance:APPEARANCES",
-        "unequal": "decima.systems.unequal.appearance:APPEARANCES",
+        "heterogeneous": "decima.systems.heterogeneous.appearance:APPEARANCES",
         "cloud": "decima.systems.cloud.appearance:APPEARANCES",
     },
 )
@@ -46,4 +46,4 @@ TABLES: Registry[Mapping[str, Appearance]] = Registry(
 @cache
 def appearances() -> dict[str, Appearance]:
     """Appearances of all schedulers by name, in the order of legends."""
-    return {name: each for system in ("spark", "unequal", "cloud") for name, each in TABLES.find(system).items()}
+    return {name: each for system in ("spark", "heterogeneous", "cloud") for name, each in TABLES.find(system).items()}

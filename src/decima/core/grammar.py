@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from types import NoneType
@@ -177,6 +178,16 @@ def value_text(value: Any) -> str:
         return value
     value = value.item() if hasattr(value, "item") else value  # a number of NumPy
     return str(value).lower() if value is None or isinstance(value, bool) else repr(value)
+
+
+RENAMED = {"unequal": "heterogeneous"}  # earlier names of systems, which answer until version 0.4
+
+
+def present_name(system: str) -> str:
+    """Present name of a system; an earlier one is said in a warning."""
+    if system in RENAMED:
+        warnings.warn(f"system {system!r} is called {RENAMED[system]!r} now", FutureWarning, stacklevel=3)
+    return RENAMED.get(system, system)
 
 
 def hint(name: str, known: Iterable[str]) -> str:

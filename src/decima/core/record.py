@@ -385,10 +385,6 @@ class Record:
                 new[:kept] = old[:kept]
                 self._bind(field.name, new)
 
-    def copy_run_into(self, other: Record) -> None:
-        """Copy what a run changes into a record of the same type and extents, unchecked."""
-        other._running[:] = self._running
-
     def copy_into(self, other: Record) -> None:
         """Copy this record into another of the same type and extents; input arrays are shared.
 

@@ -38,6 +38,7 @@ class Registry(Generic[Member]):
         others: What a text may be instead of a name, for the message (``"or the path of a .csv file"``).
         group: Group of entry points that hold members.
         adopt: Function of a name and an object from outside that makes a member of it.
+        gone: Of names that are gone, the last version that has them and what to use instead.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class Registry(Generic[Member]):
         others: str = "",
         group: str = "",
         adopt: Callable[[str, Any], Member] | None = None,
+        gone: Mapping[str, str] | None = None,
     ) -> None:
         self._what, self._error, self._others = what, error, others
-        self._group, self._adopt = group, adopt
+        self._group, self._adopt, self._gone = group, adopt, gone or {}
         self._modules, self._package = dict(modules or {}), package
         self._members: dict[str, Member] = {}
         self._texts: dict[str, Member] = {}  # what texts such as file.py:NAME were found to mean
@@ -112,6 +114,8 @@ class Registry(Generic[Member]):
         if name not in self._members and self._adopt is not None and self.outside(name):
             return self._texts[name] if name in self._texts else self._find_outside(name)
         if name not in self._members:
+            if name in self._gone:
+                raise self._error(f"{self._what} {name} is gone: {self._gone[name]}")
             names = self.names()
             known = ", ".join(filter(None, (*names, self._others)))
             raise self._error(f"unknown {self._what} {name!r:.60}{hint(name, names)}; known: {known}")

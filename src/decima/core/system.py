@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.core.grammar import hint
+from decima.core.grammar import hint, present_name
 from decima.core.objectives import OBJECTIVES, Objective, Outcome, get_objective
 from decima.core.registry import Registry
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Modules that register systems, by name; imported on first use. The first one is meant where nothing says which.
 SYSTEM_MODULES = {
     "spark": "decima.systems.spark.system",
-    "unequal": "decima.systems.unequal.system",
+    "heterogeneous": "decima.systems.heterogeneous.system",
     "cloud": "decima.systems.cloud.system",
 }
 DEFAULT = "spark"
@@ -199,7 +199,7 @@ OPTIMA: Registry[Callable[[Any, Any, int, int], Best]] = Registry(
     "system with an optimum",
     modules={
         "spark": "decima.systems.spark.optimum.schedule_search:best_run",
-        "unequal": "decima.systems.unequal.system:best_run",
+        "heterogeneous": "decima.systems.heterogeneous.system:best_run",
         "cloud": "decima.systems.cloud.optimum.best:best_run",
     },
 )
@@ -221,7 +221,7 @@ def get_system(name: str) -> System:
     Raises:
         ConfigError: There is none of that name.
     """
-    return SYSTEMS.find(name)
+    return SYSTEMS.find(present_name(name))
 
 
 def system_of(settings: SystemSettings) -> System:

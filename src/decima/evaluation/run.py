@@ -83,8 +83,8 @@ def optimum(
 ) -> Best:
     """Find the best run of a workload that is known whole, and its bound.
 
-    On the Spark cluster a search for the least average JCT beside the lower bound, for unequal executors the least
-    makespan, for placement the greatest reward; the last two are proved where the instance is small enough.
+    On the Spark cluster a search for the least average JCT beside the lower bound, for heterogeneous executors the
+    least makespan, for placement the greatest reward; the last two are proved where the instance is small enough.
 
     Args:
         jobs: As in :func:`simulate`.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from decima import __version__
 from decima.core.config import checkout_root
 from decima.core.errors import CheckpointError, ConfigError, PolicyError
-from decima.core.grammar import hint
+from decima.core.grammar import hint, present_name
 from decima.learning.store import list_policies, read_card, save_policy, stored_files
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def models(system: str | None = None) -> pandas.DataFrame:
     """Stored policies and how they were learned, a row per policy.
 
     Args:
-        system: ``spark``, ``unequal`` or ``cloud``; None: all.
+        system: ``spark``, ``heterogeneous`` or ``cloud``; None: all.
 
     Returns:
         ``name``, ``system``, ``paper`` (its folder), ``parameters`` (of the network), ``task``, and the entries of
@@ -133,7 +133,7 @@ def models(system: str | None = None) -> pandas.DataFrame:
     table = pandas.DataFrame(rows, columns=["name", "system", "paper", "parameters", "task", *COLUMNS])
     if system is None:
         return table
-    known = sorted(table["system"].unique())
+    system, known = present_name(system), sorted(table["system"].unique())
     if system not in known:
         raise ConfigError(f"no policy of system {system!r} is stored{hint(system, known)}; known: {', '.join(known)}")
     return table[table["system"] == system].reset_index(drop=True)

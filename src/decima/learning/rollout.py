@@ -21,7 +21,7 @@ SEQUENCE_SEED = 200_000
 class Teacher:
     """A scheduler whose decisions are recorded."""
 
-    name: str  # registered name, with options as in ``"lookahead:64"``
+    name: str  # registered name, with options as in ``"weighted_fair:paper"``
     parameters: tuple[tuple[str, float], ...] = ()  # (name, value) pairs
     share: float = 1.0  # probability that its decision, not the policy's, is carried out
     idles: bool = False  # whether it is recorded too that it idles or does not

@@ -25,6 +25,7 @@ import numpy as np
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError, PolicyError
 from decima.core.files import atomic_write_bytes, atomic_write_text, plain, read_json
+from decima.core.grammar import RENAMED
 from decima.learning.perceptron import NetworkShape
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def read_card(path: Path) -> dict[str, Any]:
     if card.get("format") != FORMAT:
         shown = reprlib.repr(card.get("format"))
         raise PolicyError(f"{path} has format {shown}, expected the card of a policy with {FORMAT}")
-    return card
+    return card | {"system": RENAMED.get(card.get("system"), card.get("system"))}
 
 
 def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape]) -> Any:

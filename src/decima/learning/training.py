@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.files import read_json
-from decima.core.grammar import changed_texts, hint, value_text
+from decima.core.grammar import changed_texts, hint, present_name, value_text
 from decima.learning.quiet import import_tensorflow, uninterrupted
 from decima.learning.recipe import Recipe
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from decima.learning.run import TrainingRun
     from decima.learning.trainer import Trained
 
-SYSTEMS = ("spark", "unequal", "cloud")  # the first is meant by jobs that are for no other
+SYSTEMS = ("spark", "heterogeneous", "cloud")  # the first is meant by jobs that are for no other
 # Runs that nobody gave a folder for; their folders are removed when the process ends.
 _FOLDERS: list[tempfile.TemporaryDirectory] = []
 
@@ -125,8 +125,8 @@ def train(
 
     Args:
         jobs: What sequences are drawn from: a source with options (``"tpch:n=20"``), ``"lachesis-batch"`` or
-            ``"lachesis-stream"`` for unequal executors, ``"generated"`` and others for the cloud.
-        system: ``spark``, ``unequal`` or ``cloud``; None: the one that jobs of that name are for.
+            ``"lachesis-stream"`` for heterogeneous executors, ``"generated"`` and others for the cloud.
+        system: ``spark``, ``heterogeneous`` or ``cloud``; None: the one that jobs of that name are for.
         recipe: How to learn: ``"fast"``, ``"paper"``, the path of a YAML file, or a recipe.
         set: Changed fields of recipe, architecture and settings: ``{"recipe.lr_start": 2e-3}``,
             ``{"recipe": {"lr_start": 2e-3}}`` or ``["recipe.lr_start=2e-3"]``.
@@ -205,6 +205,7 @@ def _task_module(system: str) -> Any:
     Raises:
         ConfigError: There is no such system.
     """
+    system = present_name(system)
     if system not in SYSTEMS:
         raise ConfigError(f"unknown system {system!r}{hint(system, SYSTEMS)}; known: {', '.join(SYSTEMS)}")
     return import_module(f"decima.systems.{system}.policy.task")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch, Rectangle
 
 from decima.core.errors import ConfigError
@@ -37,6 +38,7 @@ _FEW_COLORS = (
 
 # Up to so many jobs have colours that differ at a glance, and a legend.
 FEW_JOBS = len(_FEW_COLORS)
+_LUMINANCE = np.array([0.299, 0.587, 0.114])  # of red, green and blue
 _FEW_NODES = 40  # up to so many copies have their names in the chart
 _FEW_TRANSFERS = 300  # up to so many transfers are drawn
 
@@ -91,9 +93,9 @@ def _rectangles(tasks: pandas.DataFrame, key: str, colors: Mapping, each_task: b
     )
 
 
-@style.on_axes(style.PAGE, 2.2)
+@style.styled
 def gantt(
-    tasks: pandas.DataFrame,
+    run: Any,
     axes: Axes | None = None,
     *,
     color_by: str = "job",
@@ -103,21 +105,47 @@ def gantt(
     arrival_s: pandas.Series | None = None,
     each_task: bool = False,
     slots: pandas.DataFrame | None = None,
-) -> None:
-    """Gantt chart of executors: a colour per job, purple idle, red completions.
+) -> Axes:
+    """Gantt chart of a run of any system: a row per executor, a colour per job, purple idle, red completions.
+
+    Deliberate idle slots are hatched. On cloud VMs a VM has as many rows as it needs. Of heterogeneous executors the
+    further copies of a node are hatched, and a grey line leads from where data leaves an executor to where and when it
+    arrives, where these are few.
 
     Args:
-        tasks: One row per task: job, stage, executor, start_s, finish_s. Twelve thousand take a fraction of a second.
+        run: A result that kept its log, a :class:`decima.systems.heterogeneous.Schedule`, or one row per task: job,
+            stage, executor, start_s, finish_s. Twelve thousand take a fraction of a second.
+        axes: Where to draw; a new figure when omitted.
         color_by: Column that chooses the colour: ``"job"`` or ``"stage"``.
         colors: Colour by value of that column; chosen when omitted.
         executors: Executors of the cluster; the largest number seen plus one when omitted.
-        title: Stands before the average JCT.
-        arrival_s: Arrival by job; all jobs at time 0 when omitted.
+        title: Stands before what was measured; the scheduler of a result when omitted.
+        arrival_s: Arrival by job; those of a result, or time 0, when omitted.
         each_task: Draw the outline of every task, for few tasks; else tasks of a job that follow each other merge.
-        slots: Deliberate idle slots, one row each: start_s, end_s. Idle time in which a stage is withheld is hatched.
+        slots: Deliberate idle slots, one row each: start_s, end_s; those of a result when omitted.
+
+    Raises:
+        ConfigError: The run kept no log, or no task ran.
+
+    Example:
+        >>> import decima
+        >>> from decima.plotting.gantt import gantt
+        >>> result = decima.simulate(decima.workload.embedded_batch(n=3, seed=0), "fair", executors=5, log=True)
+        >>> gantt(result).get_xlabel()
+        'time (s)'
 
     Source: §2.3, Figure 3.
     """
+    schedule = getattr(run, "schedule", run)
+    if hasattr(schedule, "duplicate"):
+        return _copies(schedule, axes, title)
+    rows_of_vms = getattr(run, "vm_rows", None)
+    tasks = run
+    if not isinstance(run, pandas.DataFrame):
+        tasks, executors, slots = tasks_of(run), run.num_executors, slots_of(run)
+        arrival_s = pandas.Series(run.workload.arrival_ms / 1000.0)
+        title = style.scheduler_style(run.scheduler).label if title is None else title
+    axes = style.axes_or_new(axes, style.PAGE, 2.2 if rows_of_vms is None else 2.8)
     values = sorted(tasks[color_by].unique())
     if colors is None:
         colors = dict(zip(range(max(values) + 1), job_colors(max(values) + 1), strict=True))
@@ -136,9 +164,16 @@ def gantt(
     arrivals = 0.0 if arrival_s is None else arrival_s.reindex(ends.index)
     average = float((ends - arrivals).mean())
     measure = f"average JCT {average:.1f} s" if len(ends) > 1 else f"JCT {average:.1f} s"
-    axes.set_title(f"{title}: {measure}" if title else measure, loc="left")
     axes.set(xlabel="time (s)", ylabel="executor", xlim=(0.0, end_s), ylim=(-0.5, executors - 0.5))
     axes.grid(False)
+    if rows_of_vms is not None:
+        rows, cluster = rows_of_vms(), run.settings.cluster
+        axes.hlines(rows[1:-1] - 0.5, *axes.get_xlim(), color="white", linewidth=1.2, zorder=4, gid="vms")
+        axes.set_yticks((rows[:-1] + rows[1:] - 1) / 2.0, cluster.names, fontsize=6)
+        axes.set_ylabel("VM")
+        measure = f"cost {run.cost:.3f} {cluster.currency}, mean duration {run.mean_duration_s:.1f} s"
+    axes.set_title(f"{title}: {measure}" if title else measure, loc="left")
+    return axes
 
 
 def tasks_of(result: RunResult) -> pandas.DataFrame:
@@ -159,100 +194,58 @@ def slots_of(result: RunResult) -> pandas.DataFrame | None:
     return None if delays is None else delays()
 
 
-def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
-    """Gantt chart of one run, with hatched deliberate idle slots.
-
-    Args:
-        result: A run that kept its log.
-        axes: Where to draw; a new figure when omitted.
-
-    Raises:
-        ConfigError: The run kept no log, or no task ran.
-    """
-    tasks = tasks_of(result)
-    arrival_s = pandas.Series(result.workload.arrival_ms / 1000.0)
-    title = style.scheduler_style(result.scheduler).label
-    slots = slots_of(result)
-    return gantt(tasks, axes, executors=result.num_executors, title=title, arrival_s=arrival_s, slots=slots)
-
-
 @style.styled
-def gantt_stack(
-    results: Sequence[RunResult],
-    title: str,
-    caption: str,
-    draw: Callable[[RunResult, Axes], Axes] = gantt_of,
-    start_s: float = 0.0,
-    head: float = 0.4,
-) -> style.Figure:
-    """Gantt charts of runs of the same jobs over one time axis.
+def gantt_stack(results: Sequence[RunResult]) -> style.Figure:
+    """Gantt charts of runs of the same jobs above each other, over one time axis.
 
     Args:
-        results: Runs that kept their log.
-        title: What the figure shows; the workload is added.
-        caption: Text under the figure.
-        draw: Draws one chart.
-        start_s: Where the time axis begins.
-        head: Height in inches beside the charts.
+        results: Runs of any system that kept their log.
 
     Raises:
         ConfigError: A run kept no log, or no task of it ran.
     """
-    figure = style.new_figure(style.PAGE, head + 2.8 * len(results))
-    rows = figure.subplots(len(results), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, result in zip(rows, results, strict=True):
-        draw(result, axes)
-    for axes in rows[:-1]:
+    first = results[0]
+    rows = first.num_executors if hasattr(first, "schedule") else 10
+    figure = style.new_figure(style.PAGE, 0.4 + min(9.0, max(2.8, 1.2 + 0.25 * rows)) * len(results))
+    charts = figure.subplots(len(results), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, result in zip(charts, results, strict=True):
+        gantt(result, axes)
+    for axes in charts[:-1]:
         axes.set_xlabel("")
-    rows[0].set_xlim(start_s, max(axes.get_xlim()[1] for axes in rows))
-    return style.entitle(figure, title, caption, results[0].workload.label)
+    start_s = float(np.min(first.workload.arrival_ms)) / 1000.0 if hasattr(first, "vm_rows") else 0.0
+    charts[0].set_xlim(start_s, max(axes.get_xlim()[1] for axes in charts))
+    seed = f"seed {first.seed}"
+    caption = ", ".join(filter(None, (words.count(len(first.workload.arrival_ms), "job"), first.settings.label, seed)))
+    return style.entitle(figure, "Executors over time", caption, first.workload.label)
 
 
 @style.styled
-def gantt_panel(tasks: pandas.DataFrame, *, executors: int | None = None) -> style.Figure:
-    """A Gantt chart per scheduler over one time axis, in the same colours.
+def gantt_grid(tasks: pandas.DataFrame, *, executors: int | None = None) -> style.Figure:
+    """Gantt charts by scheduler (rows), and by where they ran (columns), over one time axis in the same colours.
 
     Args:
-        tasks: As for :func:`gantt`, with the column scheduler; job_name for the legend of up to a dozen jobs.
-        executors: Executors of the cluster.
+        tasks: As for :func:`gantt`, with the columns scheduler and, for several columns, where, of which a pair may be
+            missing; job_name for the legend of up to a dozen jobs.
+        executors: Executors of the cluster; the largest number seen plus one when omitted.
     """
-    groups = dict(list(tasks.groupby("scheduler", sort=False)))
-    names = style.display_order(groups)
+    names = style.display_order(tasks["scheduler"])
+    kinds = list(dict.fromkeys(tasks["where"])) if "where" in tasks else [None]
     executors = int(tasks["executor"].max()) + 1 if executors is None else executors
-    number = int(tasks["job"].max()) + 1
-    colors = dict(enumerate(job_colors(number)))
-    figure = style.new_figure(style.PAGE, 0.9 + 1.45 * len(names))
-    rows = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
-    for index, (axes, name) in enumerate(zip(rows, names, strict=True)):
-        title = f"({chr(ord('a') + index)}) {style.scheduler_style(name).label}"
-        gantt(groups[name], axes, colors=colors, executors=executors, title=title)
-    for axes in rows[:-1]:
-        axes.set_xlabel("")
-    rows[0].set_xlim(0.0, float(tasks["finish_s"].max()))
-    if number <= FEW_JOBS:
-        _legend(figure, tasks, colors)
-    return figure
-
-
-@style.styled
-def gantt_grid(tasks: pandas.DataFrame, *, executors: int) -> style.Figure:
-    """Gantt charts by scheduler (rows) and where they ran (columns), one palette.
-
-    Args:
-        tasks: As for :func:`gantt_panel`, with the column where; a pair may be missing.
-        executors: Executors of the cluster.
-    """
-    names, kinds = style.display_order(tasks["scheduler"]), list(dict.fromkeys(tasks["where"]))
     colors = dict(enumerate(job_colors(int(tasks["job"].max()) + 1)))
-    figure = style.new_figure(style.PAGE, 1.2 + 0.95 * len(names))
-    grid = figure.subplots(len(names), len(kinds), sharex=True, sharey=True, squeeze=False)
+    several = len(kinds) > 1
+    figure = style.new_figure(style.PAGE, 1.2 + 0.95 * len(names) if several else 0.9 + 1.45 * len(names))
+    grid = figure.subplots(len(names), len(kinds), sharex=True, sharey=several, squeeze=False)
     for number, name in enumerate(names):
+        label = style.scheduler_style(name).label
         for axes, where in zip(grid[number], kinds, strict=True):
-            part = tasks[(tasks["scheduler"] == name) & (tasks["where"] == where)]
+            part = tasks[tasks["scheduler"] == name]
+            if several:
+                part = part[part["where"] == where]
             if len(part):
-                title = f"{style.scheduler_style(name).label}, {where}"
+                title = f"{label}, {where}" if several else f"({chr(ord('a') + number)}) {label}"
                 gantt(part, axes, colors=colors, executors=executors, title=title)
-                axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=7.5)
+                if several:
+                    axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=7.5)
             else:
                 axes.set_axis_off()
             if number < len(names) - 1:
@@ -281,50 +274,8 @@ def jobs_legend(
     )
 
 
-@style.on_axes(style.PAGE, 2.8)
-def placement_gantt(result: Any, axes: Axes | None = None) -> None:
-    """Gantt chart of an episode, with rows per VM as executors need.
-
-    Args:
-        result: An episode.
-
-    Raises:
-        ConfigError: No job was placed.
-    """
-    gantt_of(result, axes)
-    rows, cluster = result.vm_rows(), result.settings.cluster
-    axes.hlines(rows[1:-1] - 0.5, *axes.get_xlim(), color="white", linewidth=1.2, zorder=4, gid="vms")
-    axes.set_yticks((rows[:-1] + rows[1:] - 1) / 2.0, cluster.names, fontsize=6)
-    axes.set(ylabel="VM")
-    money = f"cost {result.cost:.3f} {cluster.currency}, mean duration {result.mean_duration_s:.1f} s"
-    title = style.scheduler_style(result.scheduler).label
-    axes.set_title(f"{title}: {money}", loc="left")
-
-
-def placements_figure(results: Sequence[Any]) -> style.Figure:
-    """Episodes of the same jobs above each other, over the same time axis.
-
-    Raises:
-        ConfigError: No job of an episode was placed.
-    """
-    first = results[0]
-    caption = f"{words.count(len(first.workload), 'job')}, {first.settings.label}, seed {first.seed}"
-    start_s = float(first.arrival_s.min())
-    return gantt_stack(results, "Executors on VMs over time", caption, placement_gantt, start_s, head=0.5)
-
-
-@style.styled
-def schedule_gantt(schedule: Any, axes: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Gantt chart of a schedule: a row per executor, a colour per job.
-
-    Further copies of a node are hatched. A grey line leads from where data leaves one executor to where and when it has
-    arrived at another, where these are few.
-
-    Args:
-        schedule: A valid :class:`decima.systems.unequal.Schedule`.
-        axes: Where to draw; a new figure when omitted.
-        title: Stands before the makespan; the scheduler's name when omitted.
-    """
+def _copies(schedule: Any, axes: Axes | None, title: str | None) -> Axes:
+    """Chart of a schedule on heterogeneous executors."""
     instance = schedule.instance
     rows = len(instance.cluster)
     axes = style.axes_or_new(axes, style.PAGE, min(9.0, 1.2 + 0.25 * max(rows, 4)))
@@ -354,13 +305,15 @@ def schedule_gantt(schedule: Any, axes: Axes | None = None, *, title: str | None
                 node - instance.first_node[instance.job_of_node[node]]
             ]
             middle = (schedule.start_s[copy] + schedule.finish_s[copy]) / 2.0
-            axes.text(middle, schedule.executor[copy], name, ha="center", va="center", fontsize=6, zorder=4)
+            dark = to_rgb(colors[subject[copy]]) @ _LUMINANCE < 0.45
+            where = {"ha": "center", "va": "center", "fontsize": 6, "zorder": 4, "color": "white" if dark else "black"}
+            axes.text(middle, schedule.executor[copy], name, **where)
     handles = [Patch(facecolor="0.8", hatch="////", edgecolor="white", label="further copy")]
     if not one and len(instance.jobs) <= FEW_JOBS:
         handles += [Patch(color=colors[job], label=each.name) for job, each in enumerate(instance.jobs)]
     if schedule.duplicate.any() or len(handles) > 1:
         style.legend_beside(axes, handles=handles, fontsize=7)
-    name = schedule.scheduler if title is None else title
+    name = style.scheduler_style(schedule.scheduler).label if title is None else title
     axes.set_title(f"{name}: makespan {schedule.makespan_s:g} s", loc="left")
     end_s = float(schedule.finish_s.max())
     axes.set(xlabel="time (s)", ylabel="executor", xlim=(0.0, end_s or 1.0), ylim=(-0.6, rows - 0.4))

@@ -87,27 +87,6 @@ def _gap_axis(axes: Axes, gaps_s: Iterable[float]) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-@style.on_axes(style.PAGE, 2.6, legend=style.legend_beside)
-def change_over_budget(changes: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Paired change over the runs per plan, with 95 % intervals.
-
-    Args:
-        changes: case, budget, change_percent, low and high.
-    """
-    markers = [(style.VERMILION, "X"), (style.BLUE, "o")]
-    budgets = sorted(changes["budget"].unique())
-    cases = changes.groupby("case", sort=False)
-    for index, ((case, rows), (color, marker)) in enumerate(zip(cases, markers, strict=True)):
-        position = rows["budget"] * (1.0 + 0.04 * index)  # side by side
-        reach = [rows["change_percent"] - rows["low"], rows["high"] - rows["change_percent"]]
-        axes.errorbar(position, rows["change_percent"], yerr=reach, color=color, marker=marker, capsize=2, label=case)
-    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    axes.set(xscale="log", xlabel="simulated runs per plan", ylabel="change of average JCT (%)")
-    axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
-    axes.minorticks_off()
-    axes.margins(x=0.2)
-
-
 @style.styled
 def change_by_case(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     """Paired change with its 95 % confidence interval, a row per case.

@@ -1,1 +1,1 @@
-"""The systems: the simulated Spark cluster, executors of unequal speed, placement on cloud VMs."""
+"""The systems: the simulated Spark cluster, executors of different speed, placement on cloud VMs."""

@@ -67,15 +67,19 @@ def test_chance_comes_from_the_seed(isolated):
     ("name", "sentence"),
     [
         ("ReadsEnds", "an entry sees no heap_ms: neither ends of running tasks nor jobs to come are shown"),
-        ("ReadsTasks", "an entry may not read the tasks of the benchmark"),
         ("ChangesState", "decide raised ValueError: assignment destination is read-only"),
         ("ChangesTime", "an entry may not change now_ms of the cluster; expected a decision"),
         ("Raises", "decide raised IndexError: list index out of range"),
         ("Nonsense", r"decide returned 3\.5 \(float\); expected a Decision"),
         ("Impossible", "decision 0 at 0.000 s: cannot choose stage .*: the limit gives it no executor"),
         ("Idles", "no event is left at 0.0 s but 4 of 4 jobs are unfinished"),
-        ("Forks", "an entry may not start a process"),
-        ("Calls", "an entry may not start a process"),
+        ("Seeds", r"decide raised ValueError: \[\d+, \d+, \d+, \d+\]"),
+        ("NotJson", r"the process of the entry answered what is not an answer \(decide\)"),
+        ("Deep", r"the process of the entry answered what is not an answer \(decide\)"),
+        ("NoPair", r"the process of the entry answered what is not an answer \(decide\)"),
+        ("Text", "the process of the entry answered '0'; expected the parts of a decision"),
+        ("Texts", r"the process of the entry answered \['0', 1, 0, 0\]; expected"),
+        ("Long", r"the process of the entry answered more than it may \(decide\)"),
         ("Swallows", "decide raised .*MemoryError"),
         ("Crashes", r"the process of the entry ended with code 7 \(decide\)"),
     ],
@@ -84,6 +88,16 @@ def test_what_an_entry_does_wrong_is_a_failure(isolated, name, sentence):
     row = score(TASK, isolated(name), TASK.instances()[0])
     assert row.value is None
     assert re.match(sentence, row.failure), row.failure
+
+
+def test_the_generator_does_not_show_the_seed_of_the_instance(isolated):
+    for instance in TASK.instances():
+        assert str(instance.seed) not in score(TASK, isolated("Seeds"), instance).failure
+
+
+def test_answers_run_nothing_here():
+    with IsolatedScheduler(f"{FILE}:Named") as scheduler:
+        assert (scheduler.name, type(scheduler.name)) == ("named", str)
 
 
 def test_jobs_to_come_are_not_shown(isolated):
@@ -115,7 +129,7 @@ def test_tasks_that_do_not_fit_say_so(monkeypatch, tmp_path):
         monkeypatch.setenv("DECIMA_DATA_DIR", str(tmp_path))
         monkeypatch.delenv("DECIMA_DATA_MIRROR", raising=False)
         assert entry.not_for(hidden) == "the entry reads measured durations, which the task hides"
-        assert entry.not_for(tasks()["unequal"]) == "the entry is for system spark"
+        assert entry.not_for(tasks()["heterogeneous"]) == "the entry is for system spark"
         assert "decima data fetch tpch" in entry.not_for(tasks()["tpch-batch"])
         assert entry.not_for(TASK) == ""
 
@@ -125,12 +139,11 @@ def test_tasks_that_do_not_fit_say_so(monkeypatch, tmp_path):
     [
         ("tuned", "heuristic", "", ""),
         ("fair", "heuristic", "", "spark"),
-        ("lookahead:64", "planner", "", "spark"),
         ("decima:embedded-batch-random", "policy", "alone", "spark"),
         ("decima:busy", "policy", "residual", "spark"),
         ("decima", "policy", "warm", "spark"),
-        ("heft", "heuristic", "", "unequal"),
-        ("lachesis", "policy", "warm", "unequal"),
+        ("heft", "heuristic", "", "heterogeneous"),
+        ("lachesis", "policy", "warm", "heterogeneous"),
         ("ilp_exact", "heuristic", "", "cloud"),
         ("learned:policy=cloud-burst", "policy", "warm", "cloud"),
     ],
@@ -146,9 +159,25 @@ def test_compiled_rules_from_outside(tmp_path):
     with opened(f"{file}:rule") as entry:
         assert (entry.form, len(entry.sha256), entry.isolated) == ("heuristic", 64, None)
         assert "jobs are unfinished" in score(TASK, entry.scheduler(TASK), TASK.instances()[0]).failure
+
+
+READS = {
+    "heap_ms": ("", "state.now_ms += 0 * state.heap_ms[0]"),
+    "heap": ("from decima.core.heap import heap_subject as who", "who(state)"),
+    "heap_code": ("import decima.core as core", "core.x.heap_code(state)"),
+    "getattr": ("", 'getattr(state, "heap_" + "ms")'),
+    "job_arrival_ms": ("", "state.now_ms += 0 * state.job_arrival_ms[1]"),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_compiled_rules_that_name_the_future_are_refused(tmp_path, name):
+    first, line = READS[name]
     cheat = tmp_path / "cheat.py"
-    cheat.write_text(COMPILED.replace("choose_idle(state)\n", "state.now_ms += 0 * state.heap_ms[0]\n", 1))
-    with pytest.raises(SchedulerError, match="a compiled rule may not read heap_ms"), opened(f"{cheat}:rule"):
+    cheat.write_text(
+        f"{first}\n" + COMPILED.replace("    choose_idle(state)", f"    choose_idle(state)\n    {line}", 1)
+    )
+    with pytest.raises(SchedulerError, match=f"a compiled rule may not name {name},"), opened(f"{cheat}:rule"):
         pass
 
 
@@ -159,6 +188,7 @@ def test_compiled_rules_from_outside(tmp_path):
         ("no_such_file.py:Mine", "there is no file no_such_file.py"),
         (f"{FILE}:Missing", "Missing"),
         ("decima:no-policy", "no-policy"),
+        ("lookahead:64", "scheduler lookahead is gone: version 0.2.0 is the last one that has it; entry_srw has most"),
     ],
 )
 def test_what_is_no_entry_is_one_sentence(text, sentence):

@@ -30,7 +30,7 @@ HASHES = {
     "idle-slots": "7fdb443fc6bb5131",
     "spark-logs": "6b15fbfafa5d5af1",
     "alibaba": "6647492b2bb46355",
-    "unequal": "0f38738a152f45fa",
+    "heterogeneous": "0f38738a152f45fa",
     "placement": "cc987d2e3b12bea8",
 }
 
@@ -105,7 +105,7 @@ def test_references_are_of_every_instance():
             assert best is None or bound <= best * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("name", ["embedded-p95", "spark-logs", "unequal", "placement"])
+@pytest.mark.parametrize("name", ["embedded-p95", "spark-logs", "heterogeneous", "placement"])
 def test_bounds_are_those_of_the_file(name):
     task = task_named(name)
     computed = references.bound(task, task.instances()[-1])

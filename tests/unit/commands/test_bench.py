@@ -28,7 +28,7 @@ def test_result_is_complete_and_says_what_was_not_run(folder):
     task = task_named("embedded-batch")
     assert document["tasks"]["embedded-batch"]["seeds"] == list(task.seeds(quick=True))
     assert document["not_run"]["placement"] == "the entry is for system spark"
-    assert document["not_run"]["unequal"] == "not asked for"
+    assert document["not_run"]["heterogeneous"] == "not asked for"
     assert document["times"]["cpu"]
     assert "quick run, 1 tasks, 4 instances, 0 failed, 12 tasks not run" in succeed(
         "bench", "check", folder / "fair.json"
@@ -78,7 +78,48 @@ def test_result_older_than_a_task_stays_valid(folder, tmp_path):
     assert "12 tasks not run" in succeed("bench", "check", file)
 
 
+def of_batch(**changes):
+    """Function that changes what a document says about the task."""
+    return lambda document: document["tasks"]["embedded-batch"].update(changes)
+
+
+def timed(**changes):
+    """Function that changes what a document says about the times of the task."""
+    return lambda document: document["times"]["embedded-batch"].update(changes)
+
+
+def first_score(value):
+    return lambda document: document["tasks"]["embedded-batch"]["scores"].__setitem__(0, value)
+
+
 DAMAGE = {
+    "has the score 0; no schedule is below": first_score(0),
+    "has the score 1e-09; no schedule is below": first_score(1e-9),
+    "has the score inf": first_score(float("inf")),
+    "has the score nan": first_score(float("nan")),
+    "has the score 10000000000": first_score(10**400),
+    "has the score True": first_score(True),
+    "has the score '60'": first_score("60"),
+    "has 1000000000000": of_batch(decisions=[10**30] * 4),
+    "form is 'magic'": lambda document: document.update(form="magic"),
+    "learned is 'by heart'": lambda document: document.update(form="policy", learned="by heart"),
+    "learned is 'warm'; expected": lambda document: document.update(learned="warm"),
+    "sha256 is 'abc'": lambda document: document.update(sha256="abc"),
+    "sha256 is '0000": lambda document: document.update(sha256="0" * 64 + "\n"),
+    "cpu is 3": lambda document: document["times"].update(cpu=3),
+    "cpu is 'a\\nb'": lambda document: document["times"].update(cpu="a\nb"),
+    "cores is 'two'": lambda document: document["times"].update(cores="two"),
+    "seconds is -1": lambda document: document["times"].update(seconds=-1),
+    "times of embedded-batch have no seconds": timed(seconds="1"),
+    "decision_us of embedded-batch is 'fast'": timed(decision_us="fast"),
+    "decision_us of embedded-batch is -1": timed(decision_us=-1.0),
+    "decision_us of embedded-batch is nan": timed(decision_us=float("nan")),
+    "packages has no text": lambda document: document["packages"].update(numpy=2),
+    "not_run has no text": lambda document: document["not_run"].update(unequal=["a"]),
+    "entry is 'fair\\n# x'": lambda document: document.update(entry="fair\n# x"),
+    "entry is ''": lambda document: document.update(entry=""),
+    "entry is '\\ud800'": lambda document: document.update(entry="\ud800"),
+    "entry is '=HYPERLINK": lambda document: document.update(entry="=HYPERLINK(1)"),
     "there is no task 'other'": lambda document: document["tasks"].update(other={}),
     "seeds are not those": lambda document: document["tasks"]["embedded-batch"]["seeds"].reverse(),
     "has hash": lambda document: document["tasks"]["embedded-batch"].update(hash="0"),
@@ -87,7 +128,7 @@ DAMAGE = {
     "either no score or no failure": lambda document: document["tasks"]["embedded-batch"]["scores"].__setitem__(
         0, None
     ),
-    "not either run or said not to be run": lambda document: document["not_run"].pop("unequal"),
+    "not either run or said not to be run": lambda document: document["not_run"].pop("heterogeneous"),
     "schema 9": lambda document: document.update(schema=9),
     "expected dict": lambda document: document.update(tasks=[]),
     "times lack cpu": lambda document: document["times"].pop("cpu"),
@@ -103,6 +144,18 @@ def test_damaged_results_are_refused(folder, tmp_path, sentence):
     assert sentence in refuse("bench", "check", file)
 
 
+def test_names_do_not_change_a_page(folder, tmp_path):
+    document = json.loads((folder / "fair.json").read_text()) | {"entry": "a|b<img src=x>[c](d)`e`"}
+    document["times"]["cpu"] = "<b>|"
+    (tmp_path / "fair.json").write_text(json.dumps(document))
+    page = run("bench", "report", tmp_path).stdout
+    assert r"| a\|b\<img src=x\>\[c\](d)\`e\` | heuristic |" in page
+    assert r"Times: \<b\>\|;" in page
+    html = tmp_path / "page.html"
+    succeed("bench", "report", tmp_path, "--out", html)
+    assert "a|b&lt;img src=x&gt;" in html.read_text()
+
+
 def test_bad_input_is_one_sentence(folder, tmp_path):
     torn = tmp_path / "torn.json"
     torn.write_text((folder / "fair.json").read_text()[:200])
@@ -112,6 +165,11 @@ def test_bad_input_is_one_sentence(folder, tmp_path):
     assert "unknown task 'embeded-batch'" in refuse("bench", "run", "fair", "--task", "embeded-batch")
     assert "unknown scheduler" in refuse("bench", "run", "no_such_rule")
     assert "ends in .json" in refuse("bench", "run", "fair", "--out", "result.csv")
+
+
+def test_what_is_gone_says_which_version_had_it():
+    gone = "'decima bench duel' is gone; version 0.2.0 is the last one that has it"
+    assert refuse("bench", "duel", "fifo", "fair", "--seed", 1) == gone
 
 
 def test_list_has_all_tasks():

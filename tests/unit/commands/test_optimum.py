@@ -74,12 +74,9 @@ def test_bound_without_search_on_a_file(jobs):
     assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
 
 
-def test_bound_shows_a_fluid_estimate_on_request(folder):
-    path = folder / "bounds.csv"
-    shown = show("optimum", "--jobs", "embedded:n=4", "--budget", 0, "--fluid", "--durations", "mean", "--out", path)
-    table = pandas.read_csv(path).set_index("policy")["avg_jct_s"]
-    assert table["lower_bound"] < table["fluid_estimate"] < table["capped_srw"]
-    assert f"best found {table.drop(['lower_bound', 'fluid_estimate']).min():.2f} s" in shown
+def test_the_fluid_estimate_is_gone():
+    gone = "'decima optimum --fluid' is gone; version 0.2.0 is the last one that has it"
+    assert refuse("optimum", "--jobs", "embedded:n=4", "--fluid") == gone
 
 
 def test_bound_with_delays_compares_equal_budgets(folder):

@@ -71,9 +71,9 @@ def test_every_stored_policy_is_listed():
 
 
 def test_one_system_and_json():
-    assert succeed("models", "--system", "unequal").startswith(f"{len(list_policies('unequal'))} policies")
+    assert succeed("models", "--system", "heterogeneous").startswith(f"{len(list_policies('heterogeneous'))} policies")
     rows = json.loads(run("models", "--system", "cloud", "--json").stdout)
     assert [row["name"] for row in rows] == list_policies("cloud")
     assert {row["from"] for row in rows} == {"imitation of ilp_beta", "imitation of search", "random weights"}
     message = refuse("models", "--system", "rocket")
-    assert message == "no policy of system 'rocket' is stored; known: cloud, spark, unequal"
+    assert message == "no policy of system 'rocket' is stored; known: cloud, spark, heterogeneous"

@@ -28,7 +28,7 @@ from tests.unit.connect.service.test_server import require_works
 
 SOME_PORT = ["--port", "0"]
 
-UNEQUAL = ("simulate", "--system", "unequal", "--scheduler")
+HETEROGENEOUS = ("simulate", "--system", "heterogeneous", "--scheduler")
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ def test_port_in_use(busy_port):
         (["--scheduler", "fair:x=1"], "scheduler fair has no parameter 'x'"),
         (["--also", "fair"], "scheduler 'fair' is given twice"),
         (["--scheduler", "decima:nobody"], "unknown policy 'nobody'"),
-        (["--unequal", "fair"], "unknown scheduler 'fair'"),
-        (["--unequal", "tds"], "scheduler 'tds' plans whole instances; expected one that takes node after node"),
-        (["--unequal", "heft", "--unequal", "heft"], "scheduler 'heft' is given twice"),
-        (["--unequal", "lachesis:policy=nobody"], "unknown policy 'nobody'"),
+        (["--heterogeneous", "fair"], "unknown scheduler 'fair'"),
+        (["--heterogeneous", "tds"], "scheduler 'tds' plans whole instances; expected one that takes node after node"),
+        (["--heterogeneous", "heft", "--heterogeneous", "heft"], "scheduler 'heft' is given twice"),
+        (["--heterogeneous", "lachesis:policy=nobody"], "unknown policy 'nobody'"),
         (["--profiles", "nowhere.parquet"], "nowhere.parquet"),
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines: give a token"),
         (["--token-file", "nowhere"], "cannot read a token from nowhere: No such file or directory"),
@@ -87,13 +87,13 @@ def refuse_with_warning(*arguments):
 
 
 def test_serves_until_it_is_told_to_stop(jobs, folder):
-    schedulers = ["--scheduler", "fifo", "--also", "weighted_fair:alpha=-2", "--unequal", "heft"]
+    schedulers = ["--scheduler", "fifo", "--also", "weighted_fair:alpha=-2", "--heterogeneous", "heft"]
     with process(*schedulers, "--port", 0, "--metrics-port", 0) as service:
         assert service.line.startswith("serving fifo, weighted_fair:alpha=-2, heft at 127.0.0.1:")
         planned = "takes 80 s"
-        assert planned in succeed(*UNEQUAL, f"remote:{service.target}", "--jobs", "canonical")
-        refusal = refuse(*UNEQUAL, f"remote:{service.target},scheduler=cpop", "--jobs", "canonical")
-        assert "scheduler 'cpop' is not offered for unequal executors here; offered: heft" in refusal
+        assert planned in succeed(*HETEROGENEOUS, f"remote:{service.target}", "--jobs", "canonical")
+        refusal = refuse(*HETEROGENEOUS, f"remote:{service.target},scheduler=cpop", "--jobs", "canonical")
+        assert "scheduler 'cpop' is not offered for heterogeneous executors here; offered: heft" in refusal
         call = ["simulate", "--jobs", jobs, "--scheduler"]
         succeed(*call, f"remote:{service.target}", "--out", folder / "there.json")
         succeed(*call, f"remote:service={service.target},scheduler=weighted_fair:alpha=-2")
@@ -254,7 +254,7 @@ def test_wrong_use_of_remote(jobs):
     def simulate(text):
         return refuse("simulate", "--jobs", jobs, "--scheduler", text)
 
-    assert "expected host:port" in refuse(*UNEQUAL, "remote:nowhere", "--jobs", "canonical")
+    assert "expected host:port" in refuse(*HETEROGENEOUS, "remote:nowhere", "--jobs", "canonical")
     assert simulate("remote").startswith("scheduler 'remote' asks a service; expected remote:HOST:PORT")
     assert "expected host:port" in simulate("remote:127.0.0.1")
     assert "has no option 'x'; it has: service, scheduler" in simulate("remote:127.0.0.1:1,x=1")

@@ -149,7 +149,7 @@ def test_a_change_leaves_the_other_changes_of_the_block(planned, tmp_path):
 
 def test_a_block_of_parameters_says_its_system():
     expected = dict.fromkeys(DECIMAS)
-    expected |= {name: paper for paper in ("cloud", "unequal") for name in read_trainings()[paper]}
+    expected |= {name: paper for paper in ("cloud", "heterogeneous") for name in read_trainings()[paper]}
     assert {name: system_of_block(["--params", name]) for name in expected} == expected
     assert system_of_block(["--params=cloud-fast"]) == "cloud"
     assert system_of_block(["embedded", "--out", "x"]) is None

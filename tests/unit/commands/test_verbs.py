@@ -7,14 +7,14 @@ import pytest
 from decima.app import VERBS
 from decima.commands.shared.verbs import RENAMED, SYSTEMS
 from decima.systems.cloud import list_placements
+from decima.systems.heterogeneous import list_schedulers as list_heterogeneous
 from decima.systems.spark.schedulers import list_schedulers
-from decima.systems.unequal import list_schedulers as list_unequal
 from tests.unit.commands.calls import read_json, refuse, run, succeed
 
-SCHEDULERS = {"spark": list_schedulers, "unequal": list_unequal, "cloud": list_placements}
+SCHEDULERS = {"spark": list_schedulers, "heterogeneous": list_heterogeneous, "cloud": list_placements}
 SMALL = {
     "spark": ("--jobs", "synthetic:n=2,sizes=xs", "--executors", 3),
-    "unequal": ("--jobs", "canonical"),
+    "heterogeneous": ("--jobs", "canonical"),
     "cloud": ("--jobs", "generated:n=4"),
 }
 FORMS = [
@@ -30,7 +30,7 @@ HEAD = ["system", "label", "scheduler", "parameters", "seed", "settings", "score
 def test_every_form_has_help_that_names_the_system(verb, system, method):
     shown = run(verb, *filter(None, [method]), "--system", system, "--help")
     assert shown.exit_code == 0, shown.stderr
-    assert "--system spark|unequal|cloud" in shown.stdout
+    assert "--system spark|heterogeneous|cloud" in shown.stdout
     assert f"[default: {system}]" in " ".join(shown.stdout.split())
 
 
@@ -82,23 +82,23 @@ def test_a_page_to_explore_of_an_episode_and_none_of_a_schedule(folder):
     page = folder / "page.html"
     succeed("simulate", "--system", "cloud", *SMALL["cloud"], "--gantt", page)
     assert "ilp, knows placement" in page.read_text(encoding="utf-8").lower()
-    refused = refuse("simulate", "--system", "unequal", *SMALL["unequal"], "--gantt", folder / "no.html")
+    refused = refuse("simulate", "--system", "heterogeneous", *SMALL["heterogeneous"], "--gantt", folder / "no.html")
     assert "expected a name that ends in .png or .pdf or .svg" in refused
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("simulate --system clod", "unknown system 'clod'; did you mean 'cloud'?; known: spark, unequal, cloud"),
-        ("simulate --system", "Option '--system' requires an argument: one of spark, unequal, cloud"),
+        ("simulate --system clod", "unknown system 'clod'; did you mean 'cloud'?; known: spark, heterogeneous, cloud"),
+        ("simulate --system", "Option '--system' requires an argument: one of spark, heterogeneous, cloud"),
         ("simulate --vms table4", "--vms is an option of 'decima simulate --system cloud', not of spark here"),
-        ("simulate --system=cloud --speeds 1+2", "--speeds is an option of 'decima simulate --system unequal', not of"),
+        ("simulate --system=cloud --speeds 1+2", "--speeds is an option of 'decima simulate --system heterogeneous'"),
         ("compare --system cloud --executors=4", "--executors is an option of 'decima compare --system spark', not of"),
         ("optimum --long-s 5", "--long-s is an option of 'decima optimum idle-value --system spark', not of"),
-        ("train --system unequal --mode released", "--mode is an option of 'decima train --system spark', not"),
-        ("train lachesis-batch --out x", "are for unequal executors: decima train --system unequal lachesis-batch"),
+        ("train --system heterogeneous --mode released", "--mode is an option of 'decima train --system spark', not"),
+        ("train lachesis-batch --out x", "are for heterogeneous executors: decima train --system heterogeneous"),
         ("tune --system cloud x", "'decima tune' is not there for --system cloud; it is for: spark"),
-        ("optimum exact", "'decima optimum exact' is there for --system unequal, not for spark"),
+        ("optimum exact", "'decima optimum exact' is there for --system heterogeneous, not for spark"),
         ("workload describe --system cloud", "'decima workload describe' is not there for --system cloud"),
         ("simulate --no-such-option", "No such option: --no-such-option"),
         ("simulat", "No such command 'simulat'"),

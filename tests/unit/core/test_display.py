@@ -7,7 +7,7 @@ import pytest
 import decima
 from decima.core.display import table_html
 
-RUNS = {"spark": ("embedded:n=3", "fair"), "unequal": ("canonical", "heft"), "cloud": ("generated:n=5", "rr")}
+RUNS = {"spark": ("embedded:n=3", "fair"), "heterogeneous": ("canonical", "heft"), "cloud": ("generated:n=5", "rr")}
 
 
 @pytest.mark.parametrize("system", RUNS)

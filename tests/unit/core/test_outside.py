@@ -14,10 +14,10 @@ from decima.learning.recipe import RECIPES, Recipe
 from decima.systems.cloud.schedulers.registry import SCHEDULERS as CLOUD
 from decima.systems.cloud.sources import SOURCES as PLACEMENT_JOBS
 from decima.systems.cloud.sources import parse_placement_jobs
+from decima.systems.heterogeneous.schedulers.registry import SCHEDULERS as UNEQUAL
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.registry import SCHEDULERS as SPARK
-from decima.systems.unequal.schedulers.registry import SCHEDULERS as UNEQUAL
 from decima.workload.sources import SOURCES, parse_jobs
 
 CODE = '''
@@ -26,7 +26,7 @@ from decima.core.objectives import Objective
 from decima.systems.cloud.workload import PlacementJob, PlacementWorkload
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.schedulers.registry import register
-from decima.systems.unequal import make_scheduler
+from decima.systems.heterogeneous import make_scheduler
 from decima.workload import synthetic_batch
 
 
@@ -119,7 +119,7 @@ def test_schedulers_objectives_and_jobs_of_a_file_or_module(folder, place):
 
 
 def test_other_systems_take_them_too(folder):
-    made = decima.compare(["heft", "own_parts:Own"], "canonical", system="unequal", seeds=1)
+    made = decima.compare(["heft", "own_parts:Own"], "canonical", system="heterogeneous", seeds=1)
     assert made.scores["makespan_s"].nunique() == 1
     placed = decima.simulate("own_parts:placed:n=2", "own_parts:FirstVm", system="cloud")
     assert len(placed.workload) == 2

@@ -8,8 +8,8 @@ from decima.core.registry import Registry, SchedulerEntry
 from decima.core.system import SYSTEMS
 from decima.systems.cloud.schedulers.registry import SCHEDULERS as CLOUD
 from decima.systems.cloud.sources import SOURCES as PLACEMENT_JOBS
+from decima.systems.heterogeneous.schedulers.registry import SCHEDULERS as UNEQUAL
 from decima.systems.spark.schedulers.registry import SCHEDULERS as SPARK
-from decima.systems.unequal.schedulers.registry import SCHEDULERS as UNEQUAL
 from decima.workload.sources import SOURCES
 
 REGISTRIES = {
@@ -18,7 +18,7 @@ REGISTRIES = {
     "workload sources": SOURCES,
     "placement jobs": PLACEMENT_JOBS,
     "spark schedulers": SPARK,
-    "unequal schedulers": UNEQUAL,
+    "heterogeneous schedulers": UNEQUAL,
     "cloud schedulers": CLOUD,
 }
 
@@ -39,7 +39,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(registry):
         registry.find(f"{name}_")
 
 
-@pytest.mark.parametrize("registry", [SPARK, UNEQUAL, CLOUD], ids=["spark", "unequal", "cloud"])
+@pytest.mark.parametrize("registry", [SPARK, UNEQUAL, CLOUD], ids=["spark", "heterogeneous", "cloud"])
 def test_schedulers_say_what_they_do_and_what_may_be_set(registry):
     with pytest.raises(UnknownSchedulerError):
         registry.find("no such name")

@@ -8,14 +8,14 @@ from decima.core.objectives import get_objective
 from decima.core.system import TASK_COLUMNS, get_system, list_systems, objective_of, register_system, system_of
 from decima.evaluation.pool import RunPool
 from decima.evaluation.tuning import tune
-from decima.plotting.gantt import gantt_of
+from decima.plotting.gantt import gantt
 from decima.systems.cloud import PlacementSettings
 from decima.systems.cloud.sources import Generator
+from decima.systems.heterogeneous.settings import Settings as HeterogeneousSettings
 from decima.systems.spark.settings import Settings
-from decima.systems.unequal.settings import Settings as UnequalSettings
 from decima.workload import synthetic_poisson
+from tests.heterogeneous_instances import draw_instance
 from tests.toy_system import MachineSettings, Orders, SingleMachine
-from tests.unequal_instances import draw_instance
 
 TOY = SingleMachine()
 ORDERS = [Orders((0.0, 1.0, 2.0, 2.5), tuple(np.random.default_rng(k).uniform(0.5, 9.0, 4))) for k in range(4)]
@@ -23,9 +23,9 @@ ORDERS = [Orders((0.0, 1.0, 2.0, 2.5), tuple(np.random.default_rng(k).uniform(0.
 CASES = {
     "spark": (synthetic_poisson(5, 10.0), Settings(executors=4), ("fifo", "fair")),
     "cloud": (Generator("burst", n=5).draw(0), PlacementSettings(), ("rr", "ilp")),
-    "unequal": (
+    "heterogeneous": (
         draw_instance(3, jobs=3, nodes=6, executors=3, ccr=1.0, kind="speeds"),
-        UnequalSettings(),
+        HeterogeneousSettings(),
         ("heft", "random_deft"),
     ),
     "single_machine": (ORDERS[0], MachineSettings(2.0), ("in_order", "rule")),
@@ -90,7 +90,7 @@ def test_the_optimum_is_no_worse_than_any_scheduler_and_within_its_bound(name):
 
 def test_a_system_without_an_optimum_says_so(toy):
     with pytest.raises(
-        ConfigError, match="unknown system with an optimum 'single_machine'; known: cloud, spark, unequal"
+        ConfigError, match="unknown system with an optimum 'single_machine'; known: cloud, heterogeneous, spark"
     ):
         decima.optimum(ORDERS[0], cluster=MachineSettings())
     with pytest.raises(ConfigError, match="budget"):
@@ -121,8 +121,9 @@ def test_results_have_tasks_scores_and_a_gantt_chart(case):
     assert (ends_s > workload.arrival_ms / 1000.0).all()
     for name in system.objectives():
         assert np.isfinite(result.score(objective_of(system, name)))
-    average = get_objective("avg_jct").score(result.outcome)
-    assert f"average JCT {average:.1f} s" in gantt_of(result).get_title(loc="left")
+    mean_s, makespan_s = (get_objective(name).score(result.outcome) for name in ("avg_jct", "makespan"))
+    said = {"heterogeneous": f"makespan {makespan_s:g} s", "cloud": f"mean duration {mean_s:.1f} s"}
+    assert said.get(system.name, f"average JCT {mean_s:.1f} s") in gantt(result).get_title(loc="left")
 
 
 def test_pools_score_what_single_runs_do(case):
@@ -159,7 +160,7 @@ def test_bad_input(toy):
     with pytest.raises(ConfigError, match=r"expected the settings of a system \(.*\), got 3 \(int\)"):
         system_of(3)
     with pytest.raises(
-        ConfigError, match="unknown system 'vm_placement'; known: cloud, single_machine, spark, unequal"
+        ConfigError, match="unknown system 'vm_placement'; known: cloud, heterogeneous, single_machine, spark"
     ):
         get_system("vm_placement")
     with pytest.raises(ConfigError, match="executors cannot be given beside cluster"):

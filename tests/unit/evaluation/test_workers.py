@@ -13,12 +13,12 @@ from decima.core.extras import MissingExtraError
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.tuning import tune
 from decima.evaluation.workers import make_workers, map_threads
+from decima.systems.heterogeneous.optimum.priority_search import PrioritySearch
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.unequal.optimum.priority_search import PrioritySearch
 from decima.workload import synthetic_batch
-from tests.unequal_instances import draw_instance
+from tests.heterogeneous_instances import draw_instance
 
 CLUSTER = Settings(executors=6)
 WORKLOADS = [synthetic_batch(3, seed=seed) for seed in range(3)]
@@ -91,7 +91,7 @@ def test_comparison_and_tuning_give_the_same(backend):
 
 
 @LOCAL
-def test_plans_of_unequal_executors_are_the_same(backend):
+def test_plans_of_heterogeneous_executors_are_the_same(backend):
     instances = [draw_instance(seed) for seed in range(3)]
     schedulers = {"heft": "heft", "random": "random_deft", "search": PrioritySearch(20)}
     expected = decima.compare(schedulers, instances, seeds=[4, 5, 6], workers=1)

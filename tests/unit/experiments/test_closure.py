@@ -143,8 +143,8 @@ def test_docstrings_of_classes_and_functions_do_not_count():
 
 
 def test_a_comment_in_the_engine_changes_no_stamp_and_a_statement_those_that_execute_it(monkeypatch):
-    engine = Path("src/decima/systems/unequal/engine.py")
-    names = ("unequal.s40_unequal_batch", "decima.s07_batch")
+    engine = Path("src/decima/systems/heterogeneous/engine.py")
+    names = ("heterogeneous.s40_heterogeneous_batch", "decima.s07_batch")
     planning, simulating = (closure([f"experiments.{name}:compute"]) for name in names)
     assert engine in planning
     assert engine not in simulating

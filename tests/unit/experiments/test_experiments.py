@@ -23,6 +23,7 @@ from decima.learning.store import save_policy
 from decima.systems.spark.policy.architecture import Architecture
 from decima.workload import embedded
 from experiments import making
+from experiments import params as experiment_params
 from experiments import tables as store
 from experiments.closure import ROOT as CHECKOUT
 from experiments.closure import closure
@@ -329,7 +330,9 @@ def test_wrong_names_are_refused(checkout):
         store.load("batch", "other")
 
 
-def test_outside_a_checkout_the_error_says_so(tmp_path, monkeypatch):
+def test_outside_a_checkout_that_of_the_package_counts_and_where_there_is_none_the_error_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    assert run_names() == ["tpch-quick", "embedded-quick", "tpch-full"]
+    monkeypatch.setattr(experiment_params, "_root", lambda folder: None)
     with pytest.raises(ConfigError, match="not inside a checkout"):
         run_names()

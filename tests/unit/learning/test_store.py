@@ -325,6 +325,11 @@ def test_policies_of_other_systems_are_stored_alike_and_not_taken_for_decimas(mo
         read_policy("ours", Toy)
 
 
+def test_a_card_with_the_earlier_name_of_a_system_is_read(saved):
+    edit_card(saved, system="unequal")
+    assert store.read_card(saved.with_name("decima-batch.json"))["system"] == "heterogeneous"
+
+
 def test_an_unknown_system_is_named(saved):
     for system in ("moon", "no name", 3, None):
         edit_card(saved, system=system)

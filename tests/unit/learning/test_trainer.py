@@ -19,11 +19,11 @@ from decima.learning.trainer import Score, Trainer
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.run import PlacementRun
 from decima.systems.cloud.policy.task import PlacementTask
+from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
+from decima.systems.heterogeneous.policy.run import NodeRun
+from decima.systems.heterogeneous.policy.task import NodeTask
 from decima.systems.spark.policy.run import DecimaAgent, DecimaRun, TaskValidation
 from decima.systems.spark.policy.task import Task
-from decima.systems.unequal.policy.architecture import NodeArchitecture
-from decima.systems.unequal.policy.run import NodeRun
-from decima.systems.unequal.policy.task import NodeTask
 from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_run, quick_recipe, without_times
 from tests.unit.learning.toys import Climber, Height
 
@@ -147,7 +147,7 @@ def test_a_run_is_not_resumed_on_other_data(whole, monkeypatch):
         PlacementRun(PlacementTask(("generated:n=4",)), Recipe(), PlacementArchitecture(), 0),
         NodeRun(NodeTask(source="embedded"), Recipe(), NodeArchitecture(), 0),
     ],
-    ids=["cloud", "unequal"],
+    ids=["cloud", "heterogeneous"],
 )
 def test_the_version_of_the_data_belongs_to_every_identity(run, monkeypatch):
     before = run.identity()

@@ -17,12 +17,12 @@ SPARK, UNEQUAL, CLOUD = "synthetic:n=3,sizes=xs", "lachesis-batch:jobs=2,executo
     ("jobs", "system", "options"),
     [
         (SPARK, "spark", {"executors": 4, "workers": 1}),
-        (UNEQUAL, "unequal", {"architecture": "fast"}),
+        (UNEQUAL, "heterogeneous", {"architecture": "fast"}),
         (CLOUD, "cloud", {"betas": "0.5"}),
     ],
 )
 def test_every_system_is_trained_by_one_function(jobs, system, options, tmp_path, request):
-    if system == "unequal":
+    if system == "heterogeneous":
         request.getfixturevalue("tpch_data")  # its jobs are DAGs of TPC-H queries
     recipe = BRIEF | ({"teacher_sequences": 2, "rollouts": 2} if system == "spark" else {})
     result = decima.train(jobs, iterations=2, set={"recipe": recipe}, seed=3, out=tmp_path / "run", **options)
@@ -39,14 +39,14 @@ def test_every_system_is_trained_by_one_function(jobs, system, options, tmp_path
         stored = f"decima:{result.path}"
         runs = [decima.simulate(workload, scheduler, executors=4).avg_jct_s for scheduler in (result.policy, stored)]
         assert runs[0] == runs[1] > 0
-    elif system == "unequal":
+    elif system == "heterogeneous":
         assert result.policy.text == f"lachesis:policy={result.path}"
     else:
         assert result.policy.values["policy"] == str(result.path)
 
 
 def test_jobs_say_their_system():
-    expected = {"tpch:n=3": "spark", "jobs.json": "spark", UNEQUAL: "unequal", "lachesis-stream": "unequal"}
+    expected = {"tpch:n=3": "spark", "jobs.json": "spark", UNEQUAL: "heterogeneous", "lachesis-stream": "heterogeneous"}
     expected |= {CLOUD: "cloud", "normal;burst": "cloud", "redrawn:trace=burst": "cloud", "mine.csv": "cloud"}
     assert {jobs: system_of_jobs(jobs) for jobs in expected} == expected
 

@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from decima.core.appearance import appearances
-from decima.plotting import cloud, curves, packing, streams, style, unequal
+from decima.plotting import cloud, curves, heterogeneous, packing, streams, style
 from tests.unit.plotting import frames
 from tests.unit.plotting.frames import legend, line
 
@@ -152,7 +152,7 @@ def makespans():
 @pytest.mark.parametrize(("near", "drawn"), [(0.02, 2), (0.005, 3)])
 def test_lines_near_lachesis_are_named_below_the_panel(near, drawn):
     figure = style.new_figure()
-    unequal.lines_by_ccr(makespans(), "jobs", "above_bound", "makespan", figure, near=near)
+    heterogeneous.lines_by_ccr(makespans(), "jobs", "above_bound", "makespan", figure, near=near)
     first, second = figure.axes
     assert len(first.lines) == len(second.lines) == drawn
     assert ("HEFT" in first.get_xlabel()) == (near == 0.02)

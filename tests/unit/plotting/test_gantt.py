@@ -7,7 +7,7 @@ import pytest
 
 import decima
 from decima.plotting import style
-from decima.plotting.gantt import colors_of_largest, gantt, gantt_of, gantt_panel, job_colors
+from decima.plotting.gantt import colors_of_largest, gantt, gantt_grid, gantt_stack, job_colors
 from decima.workload import synthetic_batch
 from tests.drivers import Delaying
 from tests.unit.plotting import frames
@@ -41,7 +41,28 @@ def test_idle_time_in_slots_is_hatched():
 
 def test_the_chart_of_a_run_hatches_its_slots():
     result = decima.simulate(synthetic_batch(3), Delaying("fair"), 5, log=True)
-    assert len(artist(gantt_of(result), "slots").get_paths()) == len(result.log.delays()) > 0
+    assert len(artist(gantt(result), "slots").get_paths()) == len(result.log.delays()) > 0
+
+
+@pytest.mark.parametrize(
+    ("system", "jobs", "scheduler", "title"),
+    [
+        ("spark", "embedded:n=3", "fair", "fair: average JCT"),
+        ("heterogeneous", "canonical", "heft", "HEFT: makespan 80 s"),
+        ("cloud", "generated:n=3", "rr", "rr: cost"),
+    ],
+)
+def test_a_result_of_every_system_is_drawn_by_one_function(system, jobs, scheduler, title):
+    result = decima.simulate(jobs, scheduler, system=system, **{"log": True} if system == "spark" else {})
+    assert gantt(result).get_title(loc="left").lower().startswith(title.lower())
+    charts = [axes for axes in gantt_stack([result, result]).axes if axes.get_title(loc="left")]
+    assert [axes.get_xlabel() for axes in charts] == ["", "time (s)"]
+
+
+def test_names_of_nodes_can_be_read_on_their_colours():
+    axes = gantt(decima.simulate("canonical", "heft", system="heterogeneous"))
+    colors = {text.get_text(): text.get_color() for text in axes.texts}
+    assert (colors["n8"], colors["n2"]) == ("white", "black")  # on nearly black, on yellow
 
 
 def test_idle_is_purple_completions_are_red_lines_and_labels_hold_units():
@@ -62,7 +83,7 @@ def test_jct_counts_from_arrival():
 
 
 def test_panels_share_the_time_axis_and_the_colours_of_the_jobs_which_they_list():
-    figure = gantt_panel(frames.tasks(("fair", "fifo")), executors=4)
+    figure = gantt_grid(frames.tasks(("fair", "fifo")), executors=4)
     first, second = (artist(axes, "tasks").get_facecolor() for axes in figure.axes)
     assert {tuple(color) for color in first} == {tuple(color) for color in second}
     assert figure.axes[0].get_title(loc="left").startswith("(a) FIFO: ")

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 import decima
 from decima.core.errors import ConfigError, WorkloadError
-from decima.systems.unequal.sources import ClusterOptions, read_instance
+from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
 from decima.workload import parquet as profile_file
 from decima.workload.json_jobs import load, save
 from decima.workload.profile import JobProfile
@@ -90,7 +90,7 @@ def test_plan_takes_what_the_jobs_say(tmp_path):
     drawn = read_instance(str(path), ClusterOptions(2), "ccr=1").jobs[0]
     assert drawn.data.tolist() != job.data.tolist()
     assert "takes" in succeed(
-        "simulate", "--system", "unequal", "--scheduler", "heft", "--jobs", path, "--executors", 2
+        "simulate", "--system", "heterogeneous", "--scheduler", "heft", "--jobs", path, "--executors", 2
     )
 
 
@@ -98,7 +98,7 @@ def test_plan_says_what_is_missing(tmp_path):
     path = written(tmp_path, without(3))
     with pytest.raises(ConfigError, match="have no sizes of edges; expected --edges"):
         read_instance(str(path))
-    message = refuse("simulate", "--system", "unequal", "--jobs", path, "--edges", "own")
+    message = refuse("simulate", "--system", "heterogeneous", "--jobs", path, "--edges", "own")
     assert "job 'etl', stage 'sum' does not say what its parents send; expected data_mb" in message
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import decima
 from decima.core.errors import WorkloadError
-from tests.unit.systems.unequal.test_data import NEW, OLD
+from tests.unit.systems.heterogeneous.test_data import NEW, OLD
 
 
 @pytest.mark.parametrize("body", [OLD, NEW])

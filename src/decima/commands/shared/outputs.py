@@ -105,12 +105,11 @@ def check_chart(path: Path | None, system: ModuleType, inputs: tuple[Path | None
     check_output(path, *(CHARTS if getattr(system, "EXPLORED", True) else CHARTS[:-1]), inputs=inputs)
 
 
-def draw_schedules(path: Path, system: ModuleType, results: Sequence[Any]) -> None:
+def draw_schedules(path: Path, results: Sequence[Any]) -> None:
     """Draw schedules of the same jobs above each other, as picture or interactive page.
 
     Args:
         path: the file.
-        system: module of the options of the system, whose ``figure`` draws pictures.
         results: what to draw.
 
     Raises:
@@ -122,8 +121,9 @@ def draw_schedules(path: Path, system: ModuleType, results: Sequence[Any]) -> No
         content = explore(*results).page().encode("utf-8")
     else:
         from decima.plotting import style
+        from decima.plotting.gantt import gantt_stack
 
-        content = style.image(system.figure(results), path.suffix[1:])
+        content = style.image(gantt_stack(results), path.suffix[1:])
     with output_path(path) as temporary:
         temporary.write_bytes(content)
 
@@ -152,7 +152,7 @@ class RunFiles:
         if self.log is not None:
             write_table(self.log, self.system.task_table(result))
         if self.gantt is not None:
-            draw_schedules(self.gantt, self.system, [result])
+            draw_schedules(self.gantt, [result])
         if self.out is not None:
             write_json(self.out, result_document(self.system, result, parameters, seed) | more)
         return wrote(self.out, self.log, self.gantt)

@@ -12,12 +12,12 @@ from typer.core import TyperGroup
 
 from decima.core.errors import ConfigError, DecimaError
 from decima.core.extras import advice
-from decima.core.grammar import hint
+from decima.core.grammar import hint, present_name
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 DEFAULT_SYSTEM = "spark"
-SYSTEMS = (DEFAULT_SYSTEM, "unequal", "cloud")
+SYSTEMS = (DEFAULT_SYSTEM, "heterogeneous", "cloud")
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Verb:
         system, words = _take_system(self.expand(words))
         if system is None:
             system = (self.infer and self.infer(words)) or next(iter(self.forms))
+        system = present_name(system)
         if system not in SYSTEMS:
             raise ConfigError(f"unknown system {system!r}{hint(system, SYSTEMS)}; known: {', '.join(SYSTEMS)}")
         if system not in self.forms:
@@ -118,14 +119,14 @@ RENAMED = {
     "bound": "optimum",
     "exhaustive": "optimum exhaustive",
     "idle-value": "optimum idle-value",
-    "plan": "simulate --system unequal",
-    "plan schedule": "simulate --system unequal --scheduler NAME",
-    "plan compare": "compare --system unequal",
-    "plan optimum": "optimum --system unequal",
-    "plan bound": "optimum bound --system unequal",
+    "plan": "simulate --system heterogeneous",
+    "plan schedule": "simulate --system heterogeneous --scheduler NAME",
+    "plan compare": "compare --system heterogeneous",
+    "plan optimum": "optimum --system heterogeneous",
+    "plan bound": "optimum bound --system heterogeneous",
     "plan check": "workload check",
     "plan import": "workload import",
-    "plan schedulers": "schedulers --system unequal",
+    "plan schedulers": "schedulers --system heterogeneous",
     "cloud": "simulate --system cloud",
     "cloud simulate": "simulate --system cloud",
     "cloud compare": "compare --system cloud",
@@ -134,6 +135,8 @@ RENAMED = {
     "cloud plan": "optimum --system cloud --log FILE",
     "cloud vms": "workload vms",
 }
+# Commands and options that are gone, with the last version that has them.
+REMOVED = {"bench duel": "0.2.0", "optimum --fluid": "0.2.0"}
 
 
 class VerbGroup(TyperGroup):
@@ -159,8 +162,11 @@ class DecimaGroup(VerbGroup):
         """Choose the command that the first words mean.
 
         Raises:
-            ConfigError: The command has another name now, or :meth:`Verb.resolve` says why.
+            ConfigError: The command has another name now or is gone, or :meth:`Verb.resolve` says why.
         """
+        words = (f"{args[0]} {word.partition('=')[0]}" for word in args[1:] if word == args[1] or word.startswith("--"))
+        if removed := next((each for each in words if each in REMOVED), None):
+            raise ConfigError(f"'decima {removed}' is gone; version {REMOVED[removed]} is the last one that has it")
         if args and args[0] in RENAMED and args[0] not in self.verbs:
             old = " ".join(args[:2]) if " ".join(args[:2]) in RENAMED else args[0]
             raise ConfigError(f"'decima {old}' is now 'decima {RENAMED[old]}'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,13 +109,6 @@ def scores(result: PlacementResult) -> dict[str, float]:
 def task_table(result: PlacementResult) -> pandas.DataFrame:
     """Table for ``--log``: a row per executor with VM, times and cost of its job."""
     return result.executors()
-
-
-def figure(results: Sequence[PlacementResult]) -> Any:
-    """Gantt charts of episodes above each other."""
-    from decima.plotting.gantt import placements_figure
-
-    return placements_figure(results)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -177,16 +177,6 @@ class TrainOptions(ClusterOptions):
             "recipe.lr_start=2e-3, architecture.limit=none); may be repeated."
         ),
     ] = None
-
-
-def figure(results: Sequence[Result]) -> Any:
-    """Gantt charts of runs of the same jobs above each other."""
-    from decima.plotting.gantt import gantt_stack
-    from decima.plotting.words import count
-
-    first = results[0]
-    caption = f"{count(len(first.workload), 'job')}, mode {first.settings.mode}, seed {first.seed}"
-    return gantt_stack(results, "Executors over time", caption)
 
 
 OPTIONS: Mapping[str, type] = {

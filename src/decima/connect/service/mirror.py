@@ -43,8 +43,6 @@ _OF_DURATIONS = frozenset({"entry_cost", "entry_room", "level_work", "slope"})
 def _require_known(scheduler: Scheduler, running: bool) -> None:
     """Check that the client reports what a scheduler reads."""
     values = getattr(scheduler, "values", {})
-    if getattr(scheduler, "simulates", False):
-        raise ConfigError(f"scheduler {scheduler.name} plans by simulation, and no client reports durations of tasks")
     if getattr(scheduler, "pools", ()):
         raise ConfigError(f"scheduler {scheduler.name} has pools of jobs by name, and no client reports names")
     if scheduler.name == "idle_rule" and any(values.get(name) for name in WEIGHTS):

@@ -13,11 +13,11 @@ from decima.connect.service.security import read_token
 from decima.connect.service.wire import VERSION
 from decima.core.errors import ServiceError
 from decima.core.grammar import Option
-from decima.systems.unequal.cluster import Cluster
-from decima.systems.unequal.result import Schedule
-from decima.systems.unequal.schedulers.registry import register
-from decima.systems.unequal.settings import Rules
-from decima.systems.unequal.workload import Instance
+from decima.systems.heterogeneous.cluster import Cluster
+from decima.systems.heterogeneous.result import Schedule
+from decima.systems.heterogeneous.schedulers.registry import register
+from decima.systems.heterogeneous.settings import Rules
+from decima.systems.heterogeneous.workload import Instance
 
 OPTIONS = (
     Option("service", "HOST:PORT of the service ('decima serve --unequal')", required=True),

@@ -22,11 +22,11 @@ from decima.connect.service.session import PrivateSession
 from decima.connect.service.steps import Steps, elsewhere
 from decima.connect.service.wire import checked_number
 from decima.core.errors import DecimaError, PolicyError, WorkloadError
-from decima.systems.unequal.cluster import Cluster
-from decima.systems.unequal.continuation import decide
-from decima.systems.unequal.engine import ListRule
-from decima.systems.unequal.schedulers.registry import PlanScheduler
-from decima.systems.unequal.workload import Instance, Job
+from decima.systems.heterogeneous.cluster import Cluster
+from decima.systems.heterogeneous.continuation import decide
+from decima.systems.heterogeneous.engine import ListRule
+from decima.systems.heterogeneous.schedulers.registry import PlanScheduler
+from decima.systems.heterogeneous.workload import Instance, Job
 
 # Largest time; what is larger is no time in seconds.
 _LATEST_S = 1e15

@@ -30,8 +30,8 @@ from decima.connect.service.server import Address, Service, on_terminal, require
 from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.web import Views, serve_views
 from decima.core.errors import DecimaError, ServiceError
+from decima.systems.heterogeneous import make_scheduler as make_node_scheduler
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.unequal import make_scheduler as make_node_scheduler
 from decima.workload.sources import parse_jobs
 
 _SPAWN = multiprocessing.get_context("spawn")  # threads of gRPC do not survive a fork

@@ -19,9 +19,9 @@ from decima.connect.service.node_session import NodeRule, NodeSession, read_clus
 from decima.connect.service.session import PrivateSession, Session, chance, check_client, cluster_settings
 from decima.connect.service.steps import Steps, finish
 from decima.core.errors import ConfigError
+from decima.systems.heterogeneous.schedulers.registry import PlanScheduler
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.unequal.schedulers.registry import PlanScheduler
 
 # Decisions of a compiled scheduler keep no state outside the mirror, so all sessions share one.
 Maker = Callable[[], Scheduler]

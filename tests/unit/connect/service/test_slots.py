@@ -65,7 +65,6 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
         "hold": lambda: load_policy("idle-rare-long-2"),
         "ages": lambda: load_policy("idle-clocked-10"),
         "rule": lambda: decima.make_scheduler("idle_rule", base=1.0),
-        "plan": lambda: decima.make_scheduler("lookahead:64"),
         "entry": lambda: decima.make_scheduler("entry_srw", pay=1.0),
         "added": lambda: LearnedScheduler(ADDED, ADDED.initial_weights(0)),
     }
@@ -76,7 +75,6 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
     refused(code, "looks at all tasks so far, which no client", Client, made, scheduler="rule", running=True)
     refused(code, "client reports; expected level=0 and entry_s", Client, made, scheduler="entry", running=True)
     refused(code, "reads mean durations of tasks, which no client", Client, made, scheduler="added", running=True)
-    refused(code, "plans by simulation, and no client reports durations", Client, made, scheduler="plan", running=True)
     refused(code, "running is set, but a driver", Client, made, running=True, shared_cluster="c")
 
 

@@ -10,10 +10,10 @@ from decima.connect.service.errors import RefusalError
 from decima.connect.service.node_client import schedule_by_service
 from decima.connect.service.steps import finish
 from decima.core.errors import ConfigError, ServiceError
-from decima.systems.unequal import canonical, make_scheduler, validate
-from decima.systems.unequal.tpch import tpch_instance
+from decima.systems.heterogeneous import canonical, make_scheduler, validate
+from decima.systems.heterogeneous.tpch import tpch_instance
+from tests.heterogeneous_instances import draw_instance
 from tests.services import leave, running, sessions_of
-from tests.unequal_instances import draw_instance
 
 NAMES = (
     "heft",
@@ -266,7 +266,7 @@ def test_a_service_without_such_schedulers_says_so():
         schedule_by_service(canonical(), client, "heft")
 
 
-@pytest.mark.parametrize("name", ["tds", "dfrn", "tdca", "dls", "heft:drop_unread=true"])
+@pytest.mark.parametrize("name", ["tds", "tdca", "dls", "heft:drop_unread=true"])
 def test_schedulers_that_need_the_whole_plan_cannot_be_offered(name):
     with pytest.raises(ConfigError, match="expected one that takes node after node"):
         sessions_of("fair", unequal=[name])

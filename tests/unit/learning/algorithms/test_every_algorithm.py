@@ -55,9 +55,9 @@ def of_spark(streaming, recipe):
 
 
 def of_nodes(streaming, recipe):
-    from decima.systems.unequal.policy.architecture import NodeArchitecture
-    from decima.systems.unequal.policy.run import NodeRun
-    from decima.systems.unequal.policy.task import NodeTask
+    from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
+    from decima.systems.heterogeneous.policy.run import NodeRun
+    from decima.systems.heterogeneous.policy.task import NodeTask
 
     kind = "lachesis-stream" if streaming else "lachesis-batch"
     task = NodeTask(kind, source="embedded", jobs=(2, 3), executors=(2, 3), ccr=(1.0, 3.0))

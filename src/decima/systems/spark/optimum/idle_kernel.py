@@ -5,7 +5,6 @@ wait. Rows are numbered; values are float64 [rows, short + 1, long + 1]. Where a
 so of such rows only the entries without one mean anything.
 """
 
-
 from decima.core.cache import cached
 from decima.core.jit import njit
 

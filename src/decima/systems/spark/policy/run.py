@@ -235,10 +235,7 @@ class DecimaRun(TrainingRun):
     def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
         """Refuse an unknown scheduler, a wrong parameter, or a policy that would teach itself."""
         if getattr(make_scheduler(name, **parameters), "decision", None) is decide_learned:
-            raise ConfigError(
-                f"{name!r} is a learned policy, which would teach itself; expected a heuristic, or a planner as in "
-                "lookahead:64"
-            )
+            raise ConfigError(f"{name!r} is a learned policy, which would teach itself; expected a heuristic")
 
     def make_scheduler(self, path: Path) -> Scheduler:
         """The stored policy as a scheduler of the Spark cluster."""

@@ -1,6 +1,5 @@
 """What an executor does next: run a task, move to another job, wait, or idle."""
 
-
 from decima.core.heap import heap_push
 from decima.core.jit import njit
 from decima.systems.spark.fields import MOVE, NONE, TASK

@@ -6,7 +6,6 @@ uses no executor. When its slot ends, it comes back at the end of that list, as 
 Source: Duan and Wu, deliberate idle slots. Differs: executors are not held for the stage, only the stage is withheld.
 """
 
-
 from decima.core.checks import LARGEST_MS
 from decima.core.jit import njit
 from decima.systems.spark.fields import OVER, WITHHELD

@@ -74,7 +74,6 @@ class Entry(SchedulerEntry):
 # modules, so that stamps leave a table with a name out: who wants one of these schedulers imports its module, too.
 _ELSEWHERE = {
     LEARNED: "decima.systems.spark.policy.learned",
-    "lookahead": "decima.systems.spark.lookahead.scheduler",
     "remote": "decima.connect.service.simulator_client",
 }
 SCHEDULERS: Registry[SchedulerEntry] = Registry(
@@ -84,6 +83,7 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
     error=UnknownSchedulerError,
     group="decima.schedulers",
     adopt=lambda name, item: SchedulerEntry.adopted(name, item, "decide"),
+    gone={"lookahead": "version 0.2.0 is the last one that has it; entry_srw has most of its gain on streams"},
 )
 
 

@@ -173,17 +173,6 @@ def test_it_keeps_to_the_interface(text):
     check_scheduler(make_scheduler(text))
 
 
-def test_plans_may_start_from_it():
-    jobs = parse_jobs("embedded:n=6,arrivals=poisson").workload(1)
-    rule, idle = (
-        decima.simulate(jobs, text, 12, 2, log=True).log.decision_lists()
-        for text in ("entry_srw:embedded", "lookahead:0,base=entry_srw:embedded")
-    )
-    assert rule == idle
-    planned = decima.simulate(jobs, "lookahead:24,base=entry_srw:embedded,arrivals=poisson", 12, 2)
-    assert len(planned.completion_ms) == len(jobs)
-
-
 def test_the_first_parameters_are_those_of_capped_srw():
     scheduler = make_scheduler("entry_srw:stream")
     assert scheduler.parameters[: len(PARAMETERS)] == PARAMETERS

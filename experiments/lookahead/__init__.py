@@ -1,1 +1,0 @@
-"""Planning by copies of the running cluster: gain of plans over their base heuristics."""

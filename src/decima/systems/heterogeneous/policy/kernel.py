@@ -1,0 +1,375 @@
+"""Compiled network that chooses a node among those it can decide, and records its choice.
+
+The same network as :mod:`decima.systems.heterogeneous.policy.network`. A job is embedded again when one of its nodes
+was assigned; what node and job contribute to the first layer of the score network is kept until then, so that a
+decision costs the rest of the score network for every node that can be decided.
+"""
+
+from math import exp, log
+
+import numpy as np
+
+from decima.core.cache import cached
+from decima.core.decision import CompiledDecision
+from decima.core.jit import njit
+from decima.learning.dense import call_dense
+from decima.learning.perceptron import LEAK
+from decima.systems.heterogeneous.fields import plan_at
+from decima.systems.heterogeneous.node_features import SCALE
+from decima.systems.heterogeneous.policy.architecture import CONTEXT, HEAD, JOBS, NET_SIZE, NETS, NODES
+from decima.systems.heterogeneous.policy.fields import policy_at
+
+INPUT, F, G, H, JOB_F, JOB_G, CLUSTER_F, CLUSTER_G, Q = range(len(NETS))
+NONE = -1
+_NODES, _JOBS, _LEAK = np.float32(1.0 / NODES), np.float32(1.0 / JOBS), np.float32(LEAK)
+
+
+@njit
+def changing_feature(index, left, left_time, size, unit, logarithms):
+    """A feature of :data:`decima.systems.heterogeneous.node_features.CHANGING` from the state of a job."""
+    value = float(left)
+    if index == 1:
+        value = left_time / unit
+    elif index == 2:
+        value = float(size - left)
+    return np.float32(log(1.0 + value) if logarithms else value * SCALE)
+
+
+@njit
+def _run(policy, net, first_layer, x, x_first, x_stride, rows, out, o_first, o_stride):
+    """Send rows through the layers of a perceptron from one layer on."""
+    at = net * NET_SIZE
+    count = policy.layout[at]
+    half = policy.widest * rows
+    source, s_first, s_stride = x, x_first, x_stride
+    for layer in range(first_layer, count):
+        entry = at + HEAD + 4 * layer
+        outputs = policy.layout[entry + 3]
+        last = layer == count - 1
+        target = out if last else policy.hidden
+        t_first = o_first if last else (layer & 1) * half
+        t_stride = o_stride if last else outputs
+        call_dense(
+            policy.dense, source, s_first, s_stride, rows, policy.layout[entry + 2], policy.weights,
+            policy.layout[entry], policy.weights, policy.layout[entry + 1], 0,
+            target, t_first, t_stride, outputs, 0 if last else 1,
+        )  # fmt: skip
+        source, s_first, s_stride = target, t_first, t_stride
+
+
+@njit
+def _begin(state, policy):
+    """Forget the last run; h of all outgoing edges."""
+    policy.ready = 1
+    policy.decisions = 0
+    policy.arrived = 0
+    policy.active = 0
+    policy.dirty = NONE
+    policy.length = 0.0
+    for node in range(state.nodes):
+        policy.assigned[node] = 0
+        policy.offered[node] = NONE
+    for job in range(state.jobs):
+        policy.left[job] = policy.first_node[job + 1] - policy.first_node[job]
+        policy.since[job] = NONE
+        policy.left_time[job] = 0.0
+    for node in range(state.nodes):
+        policy.left_time[state.job[node]] += state.mean_time[node]
+    width = policy.embedding
+    if policy.graph:
+        if policy.layout[H * NET_SIZE] > 0:
+            _run(policy, H, 0, policy.outgoing, 0, 1, state.nodes, policy.edges, 0, width)
+        else:
+            for offset in range(state.nodes * width):
+                policy.edges[offset] = np.float32(0.0)
+
+
+@njit
+def _messages(state, policy, nodes, first, source):
+    """Sum rows of ``source`` over the children of each node of a job into ``sums``."""
+    width = policy.embedding
+    for row in range(nodes):
+        for k in range(width):
+            policy.sums[row * width + k] = np.float32(0.0)
+        node = first + row
+        if policy.assigned[node]:
+            continue
+        for edge in range(state.child_start[node], state.child_start[node + 1]):
+            child = (state.child[edge] - first) * width
+            for k in range(width):
+                policy.sums[row * width + k] += source[child + k]
+
+
+@njit
+def _embed_upwards(state, policy, job, first):
+    """Embeddings with messages that go all the way up: children first, node by node."""
+    width = policy.embedding
+    for offset in range(first, policy.first_node[job + 1]):
+        node = policy.upwards[offset]
+        row = (node - first) * width
+        for k in range(width):
+            policy.sums[row + k] = np.float32(0.0)
+        for edge in range(state.child_start[node], state.child_start[node + 1]):
+            child = (state.child[edge] - first) * width
+            for k in range(width):
+                policy.sums[row + k] += policy.out[child + k]
+        if state.child_start[node + 1] > state.child_start[node]:
+            _run(policy, G, 0, policy.sums, row, width, 1, policy.e, row, width)
+            for k in range(width):
+                policy.e[row + k] += policy.base[row + k]
+        else:
+            for k in range(width):
+                policy.e[row + k] = policy.base[row + k]
+        if policy.message_f:
+            _run(policy, F, 0, policy.e, row, width, 1, policy.out, row, width)
+        else:
+            for k in range(width):
+                policy.out[row + k] = policy.e[row + k]
+
+
+@njit
+def _embed(state, policy, job):
+    """Compute features, embeddings, and the part of q's first layer from node and job."""
+    first = policy.first_node[job]
+    nodes = policy.first_node[job + 1] - first
+    features = policy.features
+    width = policy.embedding
+    for index in range(3):
+        column = policy.columns[index]
+        if column != NONE:
+            value = changing_feature(
+                index, policy.left[job], policy.left_time[job], nodes, policy.unit[job], policy.logarithms
+            )
+            for node in range(first, first + nodes):
+                policy.x[node * features + column] = value
+    entry = Q * NET_SIZE + HEAD
+    kernel = policy.layout[entry]
+    q_width = policy.first_width
+    offset = first * q_width
+    if not policy.graph:
+        call_dense(
+            policy.dense, policy.x, first * features, features, nodes, features, policy.weights, kernel,
+            policy.weights, -1, 0, policy.first, offset, q_width, q_width, 0,
+        )  # fmt: skip
+        return
+    _run(policy, INPUT, 0, policy.x, first * features, features, nodes, policy.base, 0, width)
+    for index in range(nodes * width):
+        policy.base[index] += policy.edges[first * width + index]
+        policy.e[index] = policy.base[index]
+    if policy.layers == 0:
+        _embed_upwards(state, policy, job, first)
+    for _ in range(policy.layers):
+        source = policy.e
+        if policy.message_f:
+            _run(policy, F, 0, policy.e, 0, width, nodes, policy.out, 0, width)
+            source = policy.out
+        _messages(state, policy, nodes, first, source)
+        _run(policy, G, 0, policy.sums, 0, width, nodes, policy.e, 0, width)
+        for index in range(nodes * width):
+            policy.e[index] += policy.base[index]
+    both = features + width
+    for row in range(nodes):
+        for k in range(features):
+            policy.rows[row * both + k] = policy.x[(first + row) * features + k]
+        for k in range(width):
+            policy.rows[row * both + features + k] = policy.e[row * width + k]
+    source = policy.e
+    if policy.message_f:
+        _run(policy, JOB_F, 0, policy.rows, 0, both, nodes, policy.out, 0, width)
+        source = policy.out
+    for k in range(width):
+        total = np.float32(0.0)
+        for row in range(nodes):
+            if not policy.assigned[first + row]:
+                total += source[row * width + k]
+        policy.total[k] = total * _NODES
+    _run(policy, JOB_G, 0, policy.total, 0, width, 1, policy.y, job * width, width)
+    if policy.message_f:
+        _run(policy, CLUSTER_F, 0, policy.y, job * width, width, 1, policy.cluster_f, job * width, width)
+    else:
+        for k in range(width):
+            policy.cluster_f[job * width + k] = policy.y[job * width + k]
+    call_dense(
+        policy.dense, policy.y, job * width, width, 1, width, policy.weights, kernel + both * q_width,
+        policy.weights, -1, 0, policy.shared, 0, q_width, q_width, 0,
+    )  # fmt: skip
+    call_dense(
+        policy.dense, policy.rows, 0, both, nodes, both, policy.weights, kernel,
+        policy.shared, 0, 0, policy.first, offset, q_width, q_width, 0,
+    )  # fmt: skip
+
+
+@njit
+def _bring_up_to_date(state, policy):
+    """Jobs that arrived or lost a node are embedded; z and the executor summary."""
+    if policy.dirty != NONE:
+        if policy.left[policy.dirty] > 0:
+            _embed(state, policy, policy.dirty)
+        else:
+            kept = 0
+            for index in range(policy.active):
+                job = policy.active_jobs[index]
+                if job != policy.dirty:
+                    policy.active_jobs[kept] = job
+                    kept += 1
+            policy.active = kept
+        policy.dirty = NONE
+    while policy.arrived < state.nodes:
+        node = state.arriving[policy.arrived]
+        if state.arrival[node] > state.now:
+            break
+        policy.arrived += 1
+        job = state.job[node]
+        if policy.since[job] == NONE:
+            policy.since[job] = policy.decisions
+            policy.active_jobs[policy.active] = job
+            policy.active += 1
+            _embed(state, policy, job)
+    width = policy.embedding if policy.graph else 0
+    if policy.graph:
+        for k in range(width):
+            total = np.float32(0.0)
+            for index in range(policy.active):
+                total += policy.cluster_f[policy.active_jobs[index] * width + k]
+            policy.total[k] = total * _JOBS
+        _run(policy, CLUSTER_G, 0, policy.total, 0, width, 1, policy.z, 0, width)
+    if policy.context:
+        _summarise_executors(state, policy, width)
+
+
+@njit
+def _summarise_executors(state, policy, offset):
+    """Write the executor summary behind z, and note it."""
+    free = 0.0
+    waiting = 0.0
+    least = np.inf
+    speed = 0.0
+    all_speed = 0.0
+    for executor in range(state.executors):
+        until = max(0.0, state.available[executor] - state.now)
+        waiting += until
+        least = min(least, until)
+        all_speed += state.speeds[executor]
+        if until == 0.0:
+            free += 1.0
+            speed += state.speeds[executor]
+    unit = policy.unit[policy.active_jobs[policy.active - 1]]
+    policy.z[offset] = free / state.executors
+    policy.z[offset + 1] = waiting / state.executors / unit * SCALE
+    policy.z[offset + 2] = least / unit * SCALE
+    policy.z[offset + 3] = (speed / free) / (all_speed / state.executors) if free > 0.0 else 0.0
+    for k in range(CONTEXT):
+        policy.summary[policy.decisions * CONTEXT + k] = policy.z[offset + k]
+
+
+@njit
+def _score(state, policy):
+    """Scores of all nodes that can be decided, in the order of the pool."""
+    features = policy.features
+    width = policy.embedding if policy.graph else 0
+    entry = Q * NET_SIZE + HEAD
+    kernel = policy.layout[entry] + (features + 2 * width) * policy.first_width
+    common = width + policy.context
+    q_width = policy.first_width
+    if common:
+        call_dense(
+            policy.dense, policy.z, 0, common, 1, common, policy.weights, kernel,
+            policy.weights, policy.layout[entry + 1], 0, policy.shared, 0, q_width, q_width, 0,
+        )  # fmt: skip
+    else:
+        for k in range(q_width):
+            policy.shared[k] = policy.weights[policy.layout[entry + 1] + k]
+    for row in range(state.size):
+        offset = state.pool[row] * q_width
+        for k in range(q_width):
+            value = policy.first[offset + k] + policy.shared[k]
+            policy.inside[row * q_width + k] = value if value > 0.0 else value * _LEAK
+    _run(policy, Q, 1, policy.inside, 0, q_width, state.size, policy.score, 0, 1)
+
+
+@cached(njit(cache=True, nogil=True))
+def resume(address):
+    """Make the network ready to go on with the copies that a plan holds."""
+    state = plan_at(address)
+    policy = policy_at(state.policy)
+    _begin(state, policy)
+    for copy in range(state.copies):
+        node = state.copy_node[copy]
+        if not policy.assigned[node]:
+            _note_assigned(state, policy, node)
+    for job in range(state.jobs):
+        if policy.left[job] == 0:
+            policy.since[job] = 0  # it is not active again
+
+
+@njit
+def _note_assigned(state, policy, node):
+    """One node less in its job."""
+    policy.assigned[node] = 1
+    job = state.job[node]
+    policy.left[job] -= 1
+    policy.left_time[job] = max(0.0, policy.left_time[job] - state.mean_time[node])
+
+
+@CompiledDecision
+def choose(address):
+    """Write the pool index of the node to decide next into ``taken``."""
+    state = plan_at(address)
+    policy = policy_at(state.policy)
+    if not policy.ready:
+        _begin(state, policy)
+    if policy.decisions > 0:
+        before = policy.chosen[policy.decisions - 1]
+        policy.length = max(policy.length, state.finish[before])
+    step = policy.decisions
+    _bring_up_to_date(state, policy)
+    _score(state, policy)
+    largest = -np.inf
+    best = 0
+    wanted = NONE
+    most = -np.inf
+    sane = 0.0
+    for row in range(state.size):
+        node = state.pool[row]
+        if policy.offered[node] == NONE:
+            policy.offered[node] = step
+        score = float(policy.score[row])
+        sane += score * 0.0
+        if score > largest or (score == largest and node < state.pool[best]):
+            largest = score
+            best = row
+        if policy.teaching and (
+            wanted == NONE or policy.teacher[node] > most
+            or (policy.teacher[node] == most and node < state.pool[wanted])
+        ):  # fmt: skip
+            most = policy.teacher[node]
+            wanted = row
+    if sane != 0.0:
+        policy.failed = 1
+    total = 0.0
+    for row in range(state.size):
+        policy.weight[row] = exp(float(policy.score[row]) - largest)
+        total += policy.weight[row]
+    taken = best
+    if not policy.greedy:
+        rest = policy.draws[2 * step] * total
+        taken = state.size - 1
+        for row in range(state.size - 1):
+            rest -= policy.weight[row]
+            if rest < 0.0:
+                taken = row
+                break
+    if wanted == NONE:
+        wanted = taken
+    elif policy.draws[2 * step + 1] < policy.share:
+        taken = wanted
+    policy.wanted[step] = state.pool[wanted]
+    policy.log_prob[step] = float(policy.score[wanted]) - largest - log(total)
+    node = state.pool[taken]
+    policy.chosen[step] = node
+    policy.time[step] = state.now
+    policy.grown[step] = policy.length
+    policy.decisions = step + 1
+    _note_assigned(state, policy, node)
+    policy.dirty = state.job[node]
+    state.taken = taken

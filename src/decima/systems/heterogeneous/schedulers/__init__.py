@@ -1,0 +1,1 @@
+"""Schedulers of heterogeneous executors; modules in this folder register themselves."""

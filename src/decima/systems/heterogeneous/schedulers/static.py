@@ -1,0 +1,184 @@
+"""Static list schedulers with special executor rules: CPOP, PEFT, DLS, MinMin."""
+
+import numpy as np
+
+from decima.core.cache import cached
+from decima.core.jit import njit
+from decima.systems.heterogeneous.engine import ListRule, Planner, list_rule
+from decima.systems.heterogeneous.fields import plan_at
+from decima.systems.heterogeneous.placement import begin, inputs_there, put, time_on
+from decima.systems.heterogeneous.ranks import rank_down, rank_up
+from decima.systems.heterogeneous.result import Schedule
+from decima.systems.heterogeneous.schedulers.registry import register
+from decima.systems.heterogeneous.settings import Rules
+from decima.systems.heterogeneous.workload import Instance
+
+# Sums of the same numbers in another order differ by so much of them at most.
+_ROUNDING = 1e-9
+
+
+@register(
+    "cpop",
+    "CPOP",
+    "Topcuoglu, Hariri and Wu (2002), Section 4.2",
+    Rules(slots="insertion", duplicate=False),
+    open=("slots", "transfers", "drop_unread"),
+)
+def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
+    """Assign nodes by upward plus downward rank; the critical path on one executor.
+
+    The other nodes go where they finish first. Jobs that arrive at the same time count as one DAG with one critical
+    path.
+    """
+    mean_s = instance.mean_cost_s
+    priority = rank_up(instance, node_s=mean_s) + rank_down(instance, node_s=mean_s)
+    forced = np.full(len(instance), -1)
+    start, child, _ = instance.children
+    entries = np.diff(instance.parents[0]) == 0
+    for arrival_s in np.unique(instance.arrival_s):
+        roots = np.flatnonzero(entries & (instance.arrival_s == arrival_s))
+        node = int(roots[np.argmax(priority[roots])])
+        length = priority[node]
+        path = [node]
+        while True:
+            below = child[start[node] : start[node + 1]]
+            below = below[priority[below] >= length * (1.0 - _ROUNDING)]
+            if not len(below):
+                break
+            node = int(below[0])
+            path.append(node)
+        forced[path] = _best_executor(instance, path)
+    return list_rule(instance, rules, priority, forced=forced)
+
+
+def _best_executor(instance: Instance, path: list[int]) -> int:
+    """Executor with the smallest sum of execution times of a path's nodes; -1 if none can execute all."""
+    cluster = instance.cluster
+    if cluster.costs is not None:
+        sums = cluster.costs[path].sum(axis=0)
+        return int(np.argmin(sums)) if np.isfinite(sums).any() else -1
+    return int(np.argmax(cluster.speeds))
+
+
+@register(
+    "peft",
+    "PEFT",
+    "Arabnejad and Barbosa, List scheduling algorithm for heterogeneous systems by an optimistic cost table (2014)",
+    Rules(slots="insertion", duplicate=False),
+    open=("decision", "slots", "transfers", "drop_unread"),
+)
+def peft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
+    """Assign nodes by mean optimistic cost, where finish plus that cost is smallest."""
+    table = optimistic_costs(instance)
+    return list_rule(instance, rules, table.mean(axis=1), bias=table)
+
+
+def optimistic_costs(instance: Instance) -> np.ndarray:
+    """Optimistic cost from each node on each executor to the end, float64 [nodes, executors].
+
+    Every child may choose its executor for itself; transfers take their mean time (Eq. 7 of the paper of PEFT).
+    """
+    start, child, data = instance.children
+    return _table(instance.order, start, child, instance.cluster.mean_transfer_s(data), instance.times_s)
+
+
+@cached(njit(cache=True, nogil=True))
+def _table(order, child_start, child, transfer, costs):
+    nodes, executors = costs.shape
+    table = np.zeros((nodes, executors))
+    for position in range(nodes - 1, -1, -1):
+        node = order[position]
+        for edge in range(child_start[node], child_start[node + 1]):
+            below = child[edge]
+            cheapest = np.inf
+            for executor in range(executors):
+                cheapest = min(cheapest, table[below, executor] + costs[below, executor])
+            for executor in range(executors):
+                here = table[below, executor] + costs[below, executor]
+                table[node, executor] = max(table[node, executor], min(here, cheapest + transfer[edge]))
+    return table
+
+
+@register(
+    "dls",
+    "DLS",
+    "Sih and Lee, A compile-time scheduling heuristic for interconnection-constrained heterogeneous processor "
+    "architectures (1993)",
+    Rules(duplicate=False),
+    open=("drop_unread",),
+)
+def dls(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+    """Append the pair of node and executor with the largest dynamic level.
+
+    Static levels have mean execution times where the paper has medians, as in the comparisons of Topcuoglu et al.
+    """
+    return _by_level(instance, rules, rank_up(instance, transfers=0.0, node_s=instance.mean_cost_s))
+
+
+@register(
+    "min_min",
+    "MinMin",
+    "Ibarra and Kim (1977), named by Maheswaran et al., dynamic mapping of a class of independent tasks (1999)",
+    Rules(duplicate=False),
+    open=("drop_unread",),
+)
+def min_min(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+    """Append the node that finishes first of all, where it does."""
+    return _by_level(instance, rules, -instance.mean_cost_s)
+
+
+def _by_level(instance: Instance, rules: Rules, level: np.ndarray) -> Schedule:
+    """Append by the largest level less start, plus mean time less time there."""
+    planner = Planner(instance, rules)
+    planner.record.bind("mean_time", instance.mean_cost_s, copy=False)
+    _schedule(planner.record.address, level)
+    return planner.schedule()
+
+
+@cached(njit(cache=True, nogil=True))
+def _schedule(address, level):
+    state = plan_at(address)
+    begin(state)
+    nodes = state.nodes
+    executors = state.executors
+    state.sent_from = -np.inf
+    there = np.empty((nodes, executors))  # when all data of a node that can be decided is on each executor
+    for node in range(nodes):
+        state.waiting[node] = state.parent_start[node + 1] - state.parent_start[node]
+    size = 0
+    arrived = 0
+    while arrived < nodes:
+        state.now = state.arrival[state.arriving[arrived]]
+        while arrived < nodes and state.arrival[state.arriving[arrived]] <= state.now:
+            node = state.arriving[arrived]
+            if state.waiting[node] == 0:
+                state.pool[size] = node
+                there[node, :] = state.now
+                size += 1
+            arrived += 1
+        while size > 0:
+            best = -np.inf
+            chosen = 0
+            chosen_executor = 0
+            for position in range(size):
+                node = state.pool[position]
+                for executor in range(executors):
+                    start = max(there[node, executor], state.available[executor])
+                    value = level[node] - start + (state.mean_time[node] - time_on(state, node, executor))
+                    if value > best or (value == best and node < state.pool[chosen]):
+                        best = value
+                        chosen = position
+                        chosen_executor = executor
+            node = state.pool[chosen]
+            size -= 1
+            state.pool[chosen] = state.pool[size]
+            start = max(there[node, chosen_executor], state.available[chosen_executor])
+            put(state, node, chosen_executor, start, start + time_on(state, node, chosen_executor))
+            for edge in range(state.child_start[node], state.child_start[node + 1]):
+                child = state.child[edge]
+                state.waiting[child] -= 1
+                if state.waiting[child] == 0:
+                    for executor in range(executors):
+                        there[child, executor] = inputs_there(state, child, executor)
+                    state.pool[size] = child
+                    size += 1

@@ -1,1 +1,0 @@
-"""Planning: improving a rule during a run by simulating its consequences."""

@@ -1,1 +1,0 @@
-"""Schedulers of unequal executors; modules in this folder register themselves."""

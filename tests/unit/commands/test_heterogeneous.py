@@ -1,0 +1,204 @@
+"""Verbs with `--system heterogeneous`: what the library computes, written whole or refused in one sentence."""
+
+import importlib
+import json
+import re
+from pathlib import Path
+
+import pandas
+import pytest
+
+import decima
+from decima.systems.heterogeneous import canonical, load_instance, lower_bound, plan, save_instance
+from decima.systems.heterogeneous.optimum.priority_search import PrioritySearch
+from decima.systems.heterogeneous.sources import PAPER_JOBS, ClusterOptions, read_instance
+from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
+
+MODELS = Path(__file__).parents[3] / "models"
+HETEROGENEOUS = ("--system", "heterogeneous")
+SIMULATE = ("simulate", *HETEROGENEOUS, "--scheduler")
+CHECK = ("workload", "check")
+JOBS = ("--jobs", "embedded:n=3", "--edges", "ccr=2", "--executors", 4)
+WORKFLOW = {
+    "name": "two",
+    "schemaVersion": "1.4",
+    "workflow": {"tasks": [{"name": "a", "runtimeInSeconds": 2.0}, {"name": "b", "runtimeInSeconds": 3.0}]},
+}
+
+
+def test_the_earlier_name_of_the_system_answers_with_the_present_one(folder):
+    words = ("--scheduler", "heft", "--jobs", "canonical")
+    with pytest.warns(FutureWarning, match="system 'unequal' is called 'heterogeneous' now"):
+        line = succeed("simulate", "--system", "unequal", *words)
+    assert line == succeed("simulate", *HETEROGENEOUS, *words)
+    with pytest.warns(FutureWarning, match="is called 'heterogeneous' now"):
+        assert set(decima.models("unequal")["system"]) == {"heterogeneous"}
+    with pytest.raises(ImportError, match=r"decima\.systems\.unequal is called decima\.systems\.heterogeneous now"):
+        importlib.import_module("decima.systems.unequal")
+
+
+def test_schedule_and_check(folder):
+    files = [folder / name for name in ("schedule.json", "copies.csv", "chart.png")]
+    line = succeed(
+        *SIMULATE, "high_rank_up_deft", *JOBS, "--seed", 5, "--out", files[0], "--log", files[1], "--gantt", files[2]
+    )
+    jobs = folder / "instance.json"
+    assert succeed("workload", "write", *HETEROGENEOUS, *JOBS, "--seed", 5, "--out", jobs).endswith(f"; wrote {jobs}")
+    instance = read_instance("embedded:n=3", ClusterOptions(4), "ccr=2", 5)
+    expected = plan(instance, scheduler="high_rank_up_deft")
+    assert f"takes {expected.makespan_s:g} s ({expected.makespan_s / lower_bound(instance):.3f} of the lower" in line
+    assert line.endswith(f"; wrote {', '.join(map(str, files))}")
+    assert read_json(files[0])["makespan_s"] == expected.makespan_s
+    assert pandas.read_csv(files[1])["start_s"].tolist() == expected.start_s.tolist()
+    assert files[2].read_bytes().startswith(b"\x89PNG")
+    assert load_instance(jobs).work.tolist() == instance.work.tolist()
+    line = succeed("workload", "check", files[0], "--jobs", jobs)
+    assert line.endswith(f"is valid: {len(expected)} copies, makespan {expected.makespan_s:g} s")
+    broken = read_json(files[0])
+    broken["copies"][0]["finish_s"] += 1.0
+    write_json(files[0], broken)
+    assert "without interruption" in refuse("workload", "check", files[0], "--jobs", jobs)
+    del broken["copies"][:]
+    write_json(files[0], broken)
+    assert "has no copy (and" in refuse("workload", "check", files[0], "--jobs", jobs)
+
+
+@pytest.mark.parametrize(("option", "makespan_s"), [("--duplicate", 69), ("--single", 73)])
+def test_optimum(option, makespan_s, folder):
+    path = folder / "best.json"
+    line = succeed("optimum", *HETEROGENEOUS, "--jobs", "canonical", option, "--time-limit-s", 3600, "--out", path)
+    assert f"takes {makespan_s} s, proved over" in line
+    assert read_json(path)["scheduler"] == "optimum"
+    succeed("workload", "check", path, "--jobs", "canonical")
+
+
+def test_bound():
+    result = run("optimum", *HETEROGENEOUS, "bound", "--jobs", "gauss:size=4,ccr=2", "--executors", 3, "--seed", 1)
+    instance = read_instance("gauss:size=4,ccr=2", ClusterOptions(3), seed=1)
+    assert f"no schedule takes less than {lower_bound(instance):g} s" in result.stdout
+    assert len(result.stdout.splitlines()) == 5
+
+
+def test_compare(folder):
+    path = folder / "table.csv"
+    options = ("--jobs", "random:nodes=20", "--seeds", 2, "--search", 30, "--out", path)
+    line = succeed("compare", *HETEROGENEOUS, "heft", "random_deft", *options)
+    instances = [read_instance("random:nodes=20", seed=seed) for seed in (0, 1)]
+    expected = decima.compare({"heft": "heft", "random_deft": "random_deft", "search": PrioritySearch(30)}, instances)
+    assert expected.scores["scheduler"].tolist() == ["heft"] * 2 + ["random_deft"] * 2 + ["search"] * 2
+    pandas.testing.assert_frame_equal(pandas.read_csv(path), expected.scores)
+    assert "best of 3 schedulers on" in line
+
+
+def test_import(folder):
+    path = write_json(folder / "workflow.json", WORKFLOW)
+    out = folder / "instance.json"
+    succeed("workload", "import", path, path, "--out", out, "--speeds", "1+2", "--rate", 10)
+    instance = load_instance(out)
+    assert instance.work.tolist() == [2.0, 3.0, 2.0, 3.0]
+    assert instance.cluster.speeds.tolist() == [1.0, 2.0]
+    assert "takes 3.5 s" in succeed(*SIMULATE, "heft", "--jobs", out)
+
+
+def test_default_jobs_are_the_papers():
+    sizes = {"2g", "5g", "10g", "50g", "80g", "100g"}
+    assert set(PAPER_JOBS.partition("sizes=")[2].split("+")) == sizes
+
+
+def _small():
+    """A complete file of an instance: two nodes and an edge on two executors, with rates per pair."""
+    nodes = [{"name": "a", "work": 2.0}, {"name": "b", "work": 3.0}]
+    jobs = [{"name": "two", "nodes": nodes, "edges": [{"parent": "a", "child": "b", "data": 4.0}]}]
+    return {"jobs": jobs, "cluster": {"speeds": [1.0, 2.0], "rate": [[None, 3.0], [3.0, None]]}}
+
+
+def _edge(body):
+    return body["jobs"][0]["edges"][0]
+
+
+def _costs(body, costs):
+    body["cluster"] = {"costs": costs, "rate": 1.0}
+
+
+BAD_FILES = {
+    "cycle": (lambda b: b["jobs"][0]["edges"].append({"parent": "b", "child": "a", "data": 1.0}), "form a cycle"),
+    "unknown parent": (lambda b: _edge(b).update(parent="c"), "parent 'c' is no node of the job"),
+    "negative work": (lambda b: b["jobs"][0]["nodes"][1].update(work=-1.0), "work of node 1 is -1|entry 1 is -1"),
+    "NaN work": (lambda b: b["jobs"][0]["nodes"][0].update(work=float("nan")), "nan|NaN"),
+    "negative data": (lambda b: _edge(b).update(data=-4.0), "data"),
+    "NaN data": (lambda b: _edge(b).update(data=float("nan")), "nan|NaN"),
+    "speed of zero": (lambda b: b["cluster"].update(speeds=[1.0, 0.0]), "speeds: entry 1 is 0"),
+    "rate of zero": (lambda b: b["cluster"].update(rate=0), "rate is 0; expected a number above 0"),
+    "rate missing for a pair": (lambda b: b["cluster"]["rate"][0].__setitem__(1, None), "0 to executor 1 is missing"),
+    "edge data missing": (lambda b: _edge(b).pop("data"), "edge 0: data is missing"),
+    "no jobs": (lambda b: b["jobs"].clear(), "the instance has no jobs"),
+    "no nodes": (lambda b: b["jobs"][0].update(nodes=[], edges=[]), "has no nodes"),
+    "no executor": (lambda b: b["cluster"].update(speeds=[], rate=1.0), "the cluster has no executor"),
+    "cost matrix too short": (lambda b: _costs(b, [[1.0, 2.0]]), "the matrix of costs is 1 x 2; expected 2 x 2"),
+    "cost matrix ragged": (lambda b: _costs(b, [[1.0, 2.0], [1.0]]), "the rows have different lengths"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_instances_are_refused_whole(case, folder):
+    change, sentence = BAD_FILES[case]
+    body = _small()
+    good = write_json(folder / "good.json", body)
+    assert "takes 2.5 s" in succeed(*SIMULATE, "heft", "--jobs", good)
+    change(body)
+    bad = write_json(folder / "bad.json", body)
+    optimum = ("optimum", *HETEROGENEOUS)
+    for words in (
+        (*SIMULATE, "heft"),
+        optimum,
+        (*optimum, "bound"),
+        ("compare", "heft", *HETEROGENEOUS),
+        (*CHECK, good),
+    ):
+        out = ("--out", folder / "out.json") if words in ((*SIMULATE, "heft"), optimum) else ()
+        assert re.search(sentence, refuse(*words, "--jobs", bad, *out)), words
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.json", "good.json"]
+
+
+def test_schedules_that_miss_a_node_and_foreign_weights_are_refused(folder):
+    path = folder / "schedule.json"
+    succeed(*SIMULATE, "heft", "--jobs", "canonical", "--out", path)
+    body = read_json(path)
+    removed = body["copies"].pop()
+    write_json(path, body)
+    assert f"/{removed['node']} has no copy" in refuse("workload", "check", path, "--jobs", "canonical")
+    out = ("--jobs", "canonical", "--out", folder / "new.json")
+    assert "of system 'spark'" in refuse(*SIMULATE, "lachesis:policy=tpch-batch", *out)
+    assert "unknown policy 'nobody'" in refuse(*SIMULATE, "lachesis:policy=nobody", *out)
+    cut = folder / "cut.weights.h5"
+    cut.write_bytes((MODELS / "heterogeneous" / "lachesis-batch.weights.h5").read_bytes()[:500])
+    assert refuse(*SIMULATE, f"lachesis:policy={cut}", *out)
+    limit = ("--time-limit-s", 0.001, "--out", folder / "new.json")
+    assert "no proof within" in refuse("optimum", *HETEROGENEOUS, "--jobs", "random:nodes=40,ccr=3", *limit)
+    assert not (folder / "new.json").exists()
+
+
+def test_bad_input_leaves_nothing_behind(folder):
+    out = ("--out", folder / "schedule.json")
+    here = SIMULATE
+    assert "unknown scheduler 'hefd'; did you mean 'heft'" in refuse(*here, "hefd", *out)
+    assert "have no sizes of edges" in refuse(*here, "heft", "--jobs", "embedded:n=2", *out)
+    assert "speeds: entry 1 is 0" in refuse(*here, "heft", "--speeds", "1+0", *out)
+    assert "executors must be" in refuse(*here, "heft", "--executors", 0, *out)
+    assert "rate is 0" in refuse(*here, "heft", "--rate", 0, *out)
+    assert "expected a name that ends in .json" in refuse(*here, "heft", "--out", folder / "schedule.csv")
+    assert "cannot read" in refuse("workload", "check", folder / "none.json", "--jobs", "canonical")
+    limit = ("--time-limit-s", 0.001, "--out", folder / "best.json")
+    assert "no proof within 0.001 s" in refuse("optimum", *HETEROGENEOUS, "--jobs", "random:nodes=40,ccr=3", *limit)
+    assert list(folder.iterdir()) == []
+    save_instance(canonical(), folder / "jobs.json")
+    content = (folder / "jobs.json").read_text()
+    assert "the command reads that file" in refuse(
+        *here, "heft", "--jobs", folder / "jobs.json", "--out", folder / "jobs.json"
+    )
+    assert (folder / "jobs.json").read_text() == content
+    flow = write_json(folder / "flow.json", WORKFLOW | {"schemaVersion": "9.9"})
+    assert "version '9.9' of WfFormat" in refuse("workload", "import", flow, "--out", folder / "new.json")
+    flow.write_text(json.dumps(WORKFLOW)[:60])
+    assert "is not JSON" in refuse("workload", "import", flow, "--out", folder / "new.json")
+    assert not (folder / "new.json").exists()

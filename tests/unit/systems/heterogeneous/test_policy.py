@@ -1,0 +1,162 @@
+"""The network that chooses nodes: compiled as in TensorFlow, records, features, stored policies."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from decima.core.errors import ConfigError, PolicyError
+from decima.learning.rollout import RolloutJob, Teacher
+from decima.learning.store import save_policy
+from decima.systems.heterogeneous import Cluster, Instance, Job, Rules, make_scheduler, plan, validate
+from decima.systems.heterogeneous.generators import random_dag
+from decima.systems.heterogeneous.node_features import deepest, static_features, units
+from decima.systems.heterogeneous.optimum.exact import optimum
+from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
+from decima.systems.heterogeneous.policy.batch import NodeBatch, SeenInstance
+from decima.systems.heterogeneous.policy.network import NodeNetwork
+from decima.systems.heterogeneous.policy.planner import PolicyPlanner
+from decima.systems.heterogeneous.policy.task import NodeEpisodes, NodeTask, read_task
+from decima.systems.heterogeneous.ranks import rank_up
+from decima.systems.heterogeneous.tpch import tpch_instance
+
+pytestmark = pytest.mark.tensorflow
+
+ARCHITECTURES = {
+    "paper": NodeArchitecture.named("paper"),
+    "fast": NodeArchitecture.named("fast", executor_summary=True),
+    "decima": NodeArchitecture.named("decima"),
+    "no graph": NodeArchitecture.named("paper", graph=False),
+    "no edges, no ranks": NodeArchitecture.named("paper", edge_features=False, ranks=False, message_f=True),
+}
+CASES = ((5, Rules(slots="insertion"), None), (4, Rules(decision="idle"), 20.0), (4, Rules(decision="event"), None))
+
+
+def weights_of(architecture):
+    noise = np.random.default_rng(1).normal(0.0, 0.1, architecture.num_parameters)
+    return (architecture.initial_weights(0) + noise).astype(np.float32)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES.values(), ids=ARCHITECTURES)
+def test_compiled_is_the_network_of_tensorflow(architecture):
+    weights, seen, records = weights_of(architecture), [], []
+    for jobs, rules, gap_s in CASES:
+        instance = tpch_instance(jobs, 1, edges=5.0, executors=6, interarrival_s=gap_s)
+        planner = PolicyPlanner(instance, rules, architecture)
+        planner.run(weights, rng=np.random.default_rng(0))
+        validate(instance, planner.planner.schedule())
+        seen.append(SeenInstance(instance, architecture))
+        records.append(planner.done())
+    batch = NodeBatch(seen, records)
+    network = NodeNetwork(architecture, max(deepest(each.instance) for each in seen), weights)
+    decisions = np.arange(sum(len(record.chosen) for record in records))
+    found = network(batch.tensors(decisions))["log_prob_stage"].numpy()
+    recorded = np.concatenate([record.log_prob for record in records])
+    assert np.abs(found - recorded).max() < 1e-5
+    part = decisions[3::2]
+    assert np.abs(network(batch.tensors(part))["log_prob_stage"].numpy() - recorded[part]).max() < 1e-5
+
+
+def test_a_record_says_when_nodes_could_be_chosen():
+    instance = tpch_instance(4, 2, edges=2.0, executors=3)
+    architecture = ARCHITECTURES["paper"]
+    planner = PolicyPlanner(instance, Rules(), architecture)
+    makespan_s = planner.run(weights_of(architecture), rng=np.random.default_rng(3))
+    record = planner.done()
+    assert sorted(record.chosen) == list(range(len(instance)))
+    step = np.argsort(record.chosen)
+    start, parents, _ = instance.parents
+    for node in range(len(instance)):
+        above = parents[start[node] : start[node + 1]]
+        assert record.offered[node] == max((step[parent] + 1 for parent in above), default=0)
+    assert record.length_s[-1] == makespan_s
+    assert (np.diff(record.length_s) >= 0.0).all()
+    cut = record.until(5)
+    assert len(cut.chosen) == len(cut.length_s) - 1 == 5
+    assert list(cut.candidates()) == list(record.candidates()[:5])
+
+
+def test_a_teacher_is_followed_and_noted():
+    instance = tpch_instance(4, 2, edges=2.0, executors=3)
+    architecture = ARCHITECTURES["paper"]
+    planner = PolicyPlanner(instance, Rules(slots="insertion"), architecture)
+    priority = rank_up(instance)
+    taught_s = planner.run(weights_of(architecture), rng=np.random.default_rng(0), teacher=priority, share=1.0)
+    assert taught_s == plan(instance, scheduler="high_rank_up_deft", slots="insertion").makespan_s
+    planner.run(weights_of(architecture), rng=np.random.default_rng(0), teacher=priority, share=0.0)
+    record = planner.done()
+    assert (record.chosen != record.wanted).any()
+    assert (record.log_prob <= 0.0).all()
+
+
+def test_twice_the_work_and_data_is_the_same_to_the_network():
+    job = Job("a", [3.0, 5.0, 2.0], [(0, 1), (0, 2)], [4.0, 6.0])
+    twice = Job("a", [6.0, 10.0, 4.0], [(0, 1), (0, 2)], [8.0, 12.0])
+    cluster = Cluster([1.0, 2.0], 3.0)
+    names = ARCHITECTURES["fast"].node_features
+    one, other = (static_features(Instance([each], cluster), names, True) for each in (job, twice))
+    assert one == pytest.approx(other)
+    late = Job("b", [100.0], arrival_s=50.0)
+    assert units(Instance([job, late], cluster))[0] == units(Instance([job], cluster))[0]
+
+
+def test_weights_that_are_no_numbers_are_refused():
+    architecture = ARCHITECTURES["paper"]
+    planner = PolicyPlanner(tpch_instance(2, 0), Rules(), architecture)
+    with pytest.raises(PolicyError, match="not a finite number"):
+        planner.run(np.full(architecture.num_parameters, np.nan, np.float32))
+
+
+def test_a_stored_policy_is_a_scheduler(tmp_path):
+    architecture = ARCHITECTURES["paper"]
+    save_policy(tmp_path / "mine", architecture, weights_of(architecture), {"label": "none"})
+    instance = tpch_instance(3, 0, edges=3.0, executors=4)
+    made = make_scheduler(f"lachesis:policy={tmp_path / 'mine.weights.h5'}").schedule(instance)
+    validate(instance, made)
+    planner = PolicyPlanner(instance, Rules(slots="insertion"), architecture)
+    assert planner.run(weights_of(architecture)) == made.makespan_s
+    with pytest.raises(PolicyError, match="unknown policy"):
+        plan(instance, scheduler="lachesis", policy="nobody")
+    with pytest.raises(PolicyError, match="of system"):
+        plan(instance, scheduler="lachesis", policy="tpch-batch")
+
+
+@pytest.mark.parametrize("scheduler", ["lachesis", "decima_deft"])
+def test_the_committed_policies_work_on_any_dag(scheduler):
+    instance = random_dag(8, 3, seed=1, ccr=1.0)
+    for decision in ("plan", "idle"):
+        made = plan(instance, scheduler=scheduler, decision=decision)
+        validate(instance, made)
+        assert made.makespan_s >= optimum(instance, time_limit_s=30.0).makespan_s - 1e-9
+
+
+def test_episodes_are_functions_of_their_seeds():
+    task = NodeTask(source="embedded", jobs=(2, 4), executors=(2, 4))
+    first, second = task.training_sequences(0, 3, 2)
+    assert (first, second) == tuple(task.training_sequences(0, 3, 2))
+    architecture = ARCHITECTURES["paper"]
+    job = RolloutJob(first, 7, Teacher("linear_rank", (), 0.5))
+    one, other = (NodeEpisodes(task)((architecture, weights_of(architecture), job)).record for _ in range(2))
+    for field in dataclasses.fields(one):
+        assert np.array_equal(getattr(one, field.name), getattr(other, field.name)), field.name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lachesis-batch:jobs=0", "jobs must be a low and a high number"),
+        ("lachesis-batch:jobs=9-3", "jobs must be a low and a high number"),
+        ("lachesis-batch:ccr=x", "ccr"),
+        ("lachesis-batch:job=3", "no field 'job'; did you mean"),
+        ("lachesis-stream:decision=never", "decision is 'never'"),
+    ],
+)
+def test_wrong_tasks_are_refused(text, message):
+    with pytest.raises(ConfigError, match=message):
+        read_task(text)
+
+
+@pytest.mark.parametrize("changes", [{"features": "all"}, {"embedding": 0}, {"layers": -1}, {"hidden": ()}])
+def test_wrong_architectures_are_refused(changes):
+    with pytest.raises(ConfigError):
+        NodeArchitecture.named("paper", **changes)
