@@ -160,9 +160,11 @@ reliability: export DECIMA_GUARDED_RUNS ?= 1000
 reliability: export DECIMA_BRUTE_FORCE ?= 2000
 reliability: export DECIMA_KILLS ?= 50
 reliability: export DECIMA_FUZZ_INPUTS ?= 100000
+reliability: export DECIMA_LOG_MUTATIONS ?= 10000
 reliability: env
 	@echo "seeds from $(FIRST_SEED) on; to repeat: DECIMA_FIRST_SEED=$(FIRST_SEED) make reliability"
-	$(BIN)/pytest -n auto -p no:benchmark $(PYTEST_FLAGS) tests/reliability tests/fuzz
+	$(BIN)/pytest -n auto -p no:benchmark $(PYTEST_FLAGS) tests/reliability tests/fuzz \
+		tests/property/test_event_log_damage.py
 
 # Exit code 1 when a number differs (docs/event-logs.md).
 field: env
