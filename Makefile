@@ -43,7 +43,7 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce site test test-all test-spark-versions test-torch test-bounds reliability lint protocol lab lock clean
+.PHONY: help env reproduce site test test-all test-spark-versions test-torch test-bounds reliability field lint protocol lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
@@ -54,6 +54,7 @@ help:
 	@echo "make test-torch  the examples, among them policies in PyTorch, in an environment of its own (.venv-torch)"
 	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make reliability hours of random runs, guard pages, kills and damaged inputs (docs/reliability.md)"
+	@echo "make field       event logs of LOGS=FOLDER counted apart from the reader, and the reader's numbers beside that"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make env         only build $(VENV) from requirements.lock"
 	@echo "make lint        only the linters: style, and what may import what"
@@ -159,9 +160,15 @@ reliability: export DECIMA_GUARDED_RUNS ?= 1000
 reliability: export DECIMA_BRUTE_FORCE ?= 2000
 reliability: export DECIMA_KILLS ?= 50
 reliability: export DECIMA_FUZZ_INPUTS ?= 100000
+reliability: export DECIMA_LOG_MUTATIONS ?= 10000
 reliability: env
 	@echo "seeds from $(FIRST_SEED) on; to repeat: DECIMA_FIRST_SEED=$(FIRST_SEED) make reliability"
-	$(BIN)/pytest -n auto -p no:benchmark $(PYTEST_FLAGS) tests/reliability tests/fuzz
+	$(BIN)/pytest -n auto -p no:benchmark $(PYTEST_FLAGS) tests/reliability tests/fuzz \
+		tests/property/test_event_log_damage.py
+
+# Exit code 1 when a number differs (docs/event-logs.md).
+field: env
+	@$(BIN)/python -m measure.recount $(or $(LOGS),$(error say which logs: make field LOGS=FOLDER))
 
 # A test says when the committed code is not that of the protocol.
 protocol: env

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import random
 import tempfile
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decima.connect.eventlog.application import read_event_log
+from decima.connect.eventlog.application import read_event_log, read_event_logs
 from decima.connect.eventlog.files import Damage, find_logs, read_lines
 from decima.connect.eventlog.profiles import collect_profiles
 from decima.core.errors import DecimaError
+from measure import recount
+from tests.knobs import FIRST_SEED, LOG_MUTATIONS
 from tests.unit.connect.event_lines import LOGS
 
 COMPRESSED = ("queries.zstd", "broadcast.lz4", "unnamed.snappy")
@@ -189,3 +192,79 @@ def _places(value):
         yield value, key
         if isinstance(item, dict | list):
             yield from _places(item)
+
+
+# Logs in which everything counts, and where it counts: whatever the recount has less of was lost.
+MUTATED = ("plain", "speculation.zstd", "killed-executor.zstd", "queries.zstd", "unnamed.snappy")
+COUNTED = ("jobs", "stages that ran", "tasks succeeded", "queries", "queries that succeeded")
+
+
+def test_a_mutation_that_loses_something_shows_in_the_completeness(tmp_path, tally):
+    refused = lost_some = 0
+    for seed in range(FIRST_SEED, FIRST_SEED + LOG_MUTATIONS):
+        dice = random.Random(seed)
+        name = dice.choice(MUTATED)
+        path = tmp_path / f"{name}-{seed}"
+        path.write_bytes(b"".join(mutated(lines_of(name), dice)))
+        lost = lost_in(path, name)
+        lost_some += bool(lost)
+        try:
+            logs = read_event_logs([path])
+            answer = bool(collect_profiles(logs).profiles)
+        except DecimaError:
+            answer = False
+        refused += not answer
+        assert not answer or not lost or logs.report.completeness.least < 1.0, f"seed {seed}: {name} lacks {lost}"
+        path.unlink()
+    tally("mutated event logs", inputs=LOG_MUTATIONS, with_a_loss=lost_some, without_an_answer=refused)
+    assert LOG_MUTATIONS / 4 < lost_some < LOG_MUTATIONS
+    assert refused < lost_some
+
+
+def test_logs_without_damage_are_complete():
+    for name in MUTATED:
+        assert read_event_logs([LOGS / name]).report.completeness.least == 1.0, name
+
+
+@functools.cache
+def recount_of(name):
+    (counts,) = map(recount.count, recount.applications(LOGS / name).values())
+    return counts
+
+
+def lost_in(path, name):
+    """What a mutated log has less of, by the recount: over all applications that it seems to be of now."""
+    found = [recount.count(events) for events in recount.applications(path).values()]
+    edges = set().union(*(counts["edges"] for counts in found))
+    less = [part for part in COUNTED if sum(counts[part] for counts in found) < recount_of(name)[part]]
+    return less + ["edges"] * (not recount_of(name)["edges"] <= edges)
+
+
+def mutated(lines, dice):
+    """Lines of a log after one to four mutations: lost, swapped, repeated or cut lines, dropped fields."""
+    lines = list(lines)
+    for _ in range(dice.choice([1, 1, 1, 2, 3, 4])):
+        what, place = dice.choice(["lose", "lose", "block", "swap", "repeat", "cut", "end", "drop", "drop"]), -1
+        if lines:
+            place = dice.randrange(len(lines))
+        if not lines:
+            break
+        if what == "lose":
+            del lines[place]
+        elif what == "block":
+            del lines[place : place + dice.randrange(1, 10)]
+        elif what == "swap":
+            other = dice.randrange(len(lines))
+            lines[place], lines[other] = lines[other], lines[place]
+        elif what == "repeat":
+            lines.insert(dice.randrange(len(lines)), lines[place])
+        elif what == "cut":
+            lines[place] = lines[place][: dice.randrange(len(lines[place]))] + b"\n"
+        elif what == "end":
+            lines = lines[: max(place, len(lines) // 2)]
+        elif _event(lines[place]):
+            event = json.loads(lines[place])
+            holder, key = dice.choice(list(_places(event)))
+            del holder[key]
+            lines[place] = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+    return lines

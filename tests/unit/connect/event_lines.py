@@ -81,9 +81,9 @@ def small_log(executors=1, query="q#0", at=0, factor=1, first_id=0, **properties
     other = "2" if executors > 1 else "1"
     begin = at if executors > 1 else at + 400 * factor
     lines += [
-        task_end(10 * job, scan, at, at + 400 * factor, 0, "1", kind="ShuffleMapTask"),
-        task_end(10 * job + 1, scan, begin, begin + 300 * factor, 1, other, kind="ShuffleMapTask"),
-        task_end(10 * job + 2, total, at + 700 * factor, at + 800 * factor, 0, "1"),
+        task_end(3 * job, scan, at, at + 400 * factor, 0, "1", kind="ShuffleMapTask"),
+        task_end(3 * job + 1, scan, begin, begin + 300 * factor, 1, other, kind="ShuffleMapTask"),
+        task_end(3 * job + 2, total, at + 700 * factor, at + 800 * factor, 0, "1"),
         job_end(job, at + 800 * factor),
     ]
     return lines

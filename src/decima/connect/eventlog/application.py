@@ -374,6 +374,14 @@ def log_report(
     running = records.events["SparkListenerTaskStart"] - records.events["SparkListenerTaskEnd"]
     if running > 0:
         rows.append(("note task", "started but did not end in the log", running, ""))
+    if records.end_ms is None:
+        rows.append(("note file", "no end of the application: it was running, or the log is cut", 1, ""))
+    unread = sum(count for why, count in records.skipped_tasks.items() if why not in _LOSES_NOTHING)
+    # Spark numbers the tasks of an application from 0 on.
+    ids = records.tasks.numbers["task_id"]
+    absent = int(max(ids, default=-1)) + 1 - len(np.unique(ids)) - unread
+    if absent > max(lost, running):
+        rows.append(("note task", "not in the log although later ones are", absent, ""))
     removed = executors[executors.removed_ms.notna()]
     rows += [
         ("note executor", f"removed: {reason}", len(group), ", ".join(group.executor))
@@ -389,22 +397,22 @@ def log_report(
         rows.append(("note query", why, beside, ""))
     return LogReport(
         tuple(Notice(*row, name) for row in rows),
-        _completeness(records, tasks, stages, queries, max(lost, running, 0)),
+        # Of what came after the end of a log that does not have the application's, at least one task is counted.
+        _completeness(tasks, stages, queries, unread + max(lost, running, absent, records.end_ms is None)),
     )
 
 
-def _completeness(records, tasks, stages, queries, lost: int) -> Completeness:
+def _completeness(tasks, stages, queries, lost: int) -> Completeness:
     """Shares of a log that could be used.
 
     Failed and repeated tasks, and cancelled jobs, lose nothing.
     """
     expected = tasks[~tasks.use.isin(_EXPECTED)]
-    unread = sum(count for why, count in records.skipped_tasks.items() if why not in _LOSES_NOTHING)
     used = int((tasks.use == USED).sum())
     whole = int((stages.tasks_seen >= stages.num_tasks).sum())
     others = expected[expected.use != USED].spark_stage_id.nunique()
     return Completeness({
-        "tasks": (used, len(expected) + unread + lost),
+        "tasks": (used, len(expected) + lost),
         "stages": (whole, len(stages) + others),
         "queries": (int(queries.skipped.isin(["", NOTHING]).sum()), len(queries)),
     })  # fmt: skip

@@ -421,6 +421,8 @@ def _job_end(log: EventRecords, event: dict) -> str | None:
     if job_id is None:
         return "no job id"
     result = mapping(event.get("Job Result"))
+    if "Result" not in result:
+        return "no result of the job"
     message = text(mapping(result.get("Exception")).get("Message"))
     # A job that is aborted names the failure of a stage; Spark's words for all that are cancelled have this one.
     cancelled = "cancel" in message.lower() and not message.startswith("Job aborted")

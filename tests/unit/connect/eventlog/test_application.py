@@ -24,6 +24,10 @@ from tests.unit.connect.event_lines import (
 )
 
 
+APPLICATION_END = line("SparkListenerApplicationEnd", Timestamp=T0 + 10_000)
+NO_END = "no end of the application: it was running, or the log is cut"
+
+
 def read(tmp_path, lines):
     return read_event_log(write(tmp_path / "log", lines))
 
@@ -269,7 +273,7 @@ def test_lines_that_are_no_events_are_counted(tmp_path):
     log = read(tmp_path, [*small_log(), *junk, b'{"Event":"Sp'])
     # A number is an event name nobody knows; the cut line is no JSON.
     assert counts(log, "line") == {"read": 6, "empty": 1, "not a JSON event": 5, "not needed": 2}
-    assert counts(log, "note file") == {"the last line has no end": 1}
+    assert set(counts(log, "note file")) == {"the last line has no end", NO_END}
     assert counts(log, "query") == {"used": 1}
 
 
@@ -317,7 +321,7 @@ def test_applications_of_one_id_without_attempts_are_told_apart_by_their_start(t
 def test_completeness_and_what_held_the_cluster(tmp_path):
     lost = small_log()
     broken = [*small_log(at=2000, query="r#0", first_id=1)[1:-1], job_end(1, 3000, "JobFailed")]
-    log = read(tmp_path, [*lost[:2], *lost[3:], *broken, task_end(99, 99, 4000, 4100)])
+    log = read(tmp_path, [*lost[:2], *lost[3:], *broken, task_end(6, 99, 4000, 4100)])
     assert log.report.completeness.counts == {"tasks": (2, 7), "stages": (1, 5), "queries": (1, 2)}
     assert log.report.completeness.least == 0.2
     assert "28 % of tasks, 20 % of stages, 50 % of queries" in log.report.lines()[-1]
@@ -413,13 +417,13 @@ def test_lines_in_any_order_give_the_same_tables(turn, tmp_path):
     for table in ("tasks", "stages", "queries", "executors"):
         columns = [each for each in getattr(right, table).columns if each not in ("status", "host")]
         assert getattr(mixed, table)[columns].astype(str).equals(getattr(right, table)[columns].astype(str)), table
-    assert mixed.report.completeness.least == 1.0
+    assert mixed.report.completeness == right.report.completeness
     assert counts(mixed, "note event")
 
 
 def test_repeated_lines_change_nothing(tmp_path):
     lines = small_log()
-    log = read(tmp_path, [*lines, *lines])
+    log = read(tmp_path, [*lines, *lines, APPLICATION_END])
     assert log.tasks.use.tolist() == ["used"] * 3
     assert counts(log, "task") == {"used": 3, "the log has its end before": 3}
     assert log.report.completeness.least == 1.0
@@ -430,13 +434,14 @@ def test_stages_without_tasks_and_jobs_without_stages_are_legal(tmp_path):
     join = [
         executor_added(),
         job_start(0, [stage(0, 0, rdd=1), stage(1, 1, rdd=2), stage(2, 1, (0, 1), 3)], **execution),
-        task_end(1, 1, 0, 5, kind="ShuffleMapTask"),
-        task_end(2, 2, 5, 9),
+        task_end(0, 1, 0, 5, kind="ShuffleMapTask"),
+        task_end(1, 2, 5, 9),
         job_end(0, 9),
         job_start(1, [], 20, **execution),
         job_end(1, 21),
         job_start(2, [], 30),
         job_end(2, 31),
+        APPLICATION_END,
     ]
     log = read(tmp_path, join)
     assert log.queries.skipped.tolist() == ["", "it had no task to run"]
@@ -533,3 +538,27 @@ def test_micro_batches_of_a_stream_are_runs_of_one_query(name, line_end, tmp_pat
     assert [each.name for each in collect_profiles([log]).profiles] == [expected]
     assert log.streams.to_numpy().tolist() == [["8be3", expected, 4, 10_000.0]]
     assert any("micro-batch of a stream" in note.reason for note in log.report.notices)
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        # Events of the first of two queries, all of them: the numbers of later tasks tell.
+        (slice(1, 6), "not in the log although later ones are"),
+        (slice(-1, None), NO_END),
+    ],
+)
+def test_events_lost_without_a_trace_lower_the_completeness(lost, reason, tmp_path):
+    lines = [*small_log(), *small_log(query="r#0", at=2000, first_id=1)[1:], APPLICATION_END]
+    whole = read(tmp_path, lines)
+    assert whole.report.completeness.least == 1.0
+    del lines[lost]
+    log = read(tmp_path, lines)
+    assert 0.0 < log.report.completeness.share("tasks") < 1.0
+    assert reason in set(log.report.table.reason) - set(whole.report.table.reason)
+
+
+def test_end_of_a_job_without_a_result_is_no_end(tmp_path):
+    end = line("SparkListenerJobEnd", **{"Job ID": 0, "Completion Time": T0 + 800})
+    log = read(tmp_path, [*small_log()[:-1], end, APPLICATION_END])
+    assert log.queries.skipped.tolist() == ["a job did not end in the log"]
