@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -64,6 +65,14 @@ def test_links_lead_somewhere(path):
         assert found.is_file(), f"{target} is no file"  # the site has no page of a folder
         if anchor and found.suffix == ".md":
             assert anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_level_of_headings_is_left_out(path):
+    """The site is not built with such a page."""
+    plain = re.sub(r"^```.*?^```", "", words(path), flags=re.MULTILINE | re.DOTALL)
+    levels = [len(signs) for signs in re.findall(r"^(#+) ", plain, re.MULTILINE)]
+    assert all(after <= before + 1 for before, after in pairwise(levels)), levels
 
 
 @pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix())
