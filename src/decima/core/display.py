@@ -16,7 +16,7 @@ _WIDTH = 160  # pixels of a chart
 
 
 def shown_name(name: str, most: int = 60) -> str:
-    """A name out of a file for a terminal: control characters escaped, the middle of a long one left out."""
+    """A name for a terminal: control characters escaped, a long one cut in its middle."""
     text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
     return text if len(text) <= most else f"{text[: most // 2]}...{text[-(most // 2 - 3) :]}"
 

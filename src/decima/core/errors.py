@@ -15,7 +15,7 @@ class ConfigError(DecimaError, ValueError):
 
 
 class RenderModeError(ConfigError, TypeError):
-    """An environment has no such render mode; a TypeError too, as libraries that try a mode catch that."""
+    """An environment has no such render mode; libraries that try one catch TypeError."""
 
 
 class RecordError(ConfigError):

@@ -323,7 +323,7 @@ class SparkClusterEnv(gymnasium.Env):
         return observation, info
 
     def action_masks(self) -> np.ndarray:
-        """The present ``action_mask`` in one row, bool [sum of the numbers of choices], as sb3-contrib asks for it.
+        """The present ``action_mask`` in one row, bool [choices of all parts], for sb3-contrib.
 
         Libraries that ignore ``action_space.start`` give the position of a choice, not its value: add ``start`` to it.
 

@@ -123,7 +123,7 @@ class LearnedScheduler(CompiledScheduler):
         self._weights = _checked_weights(self._architecture, weights)
 
     def network(self) -> DecimaNetwork:
-        """The same network as a Keras model with Spektral's layers, and a copy of these weights.
+        """The same network as a Keras model, with a copy of these weights.
 
         It is called with the tensors of a :class:`decima.systems.spark.policy.batch.GraphBatch`. Changes of its weights
         do not change this scheduler.

@@ -18,7 +18,7 @@ from decima.systems.spark.schedulers.sharing import pick_runnable_first
 
 @njit
 def _nothing_is_ahead(state):
-    """No executor works, moves or was promised to a stage."""
+    """No executor works, is on its way or is promised to a stage."""
     if state.heap_size > 0:
         return False
     promised = 0
