@@ -289,6 +289,7 @@ def test_the_only_task_of_a_stage_has_no_copy():
         ({"loss_rate": -1.0}, "loss_rate must be a number from 0"),
         ({"loss_times_ms": (float("nan"),)}, "loss_times_ms must be times"),
         ({"straggler_share": 2.0}, "from 0 to 1"),
+        ({"straggler_share": 1.0, "straggler_shape": 0.001}, "straggler_shape must be at least 0.1, got 0.001"),
         ({"speculation_quantile": 0.5}, "has no effect without speculation"),
         ({"speculation": True, "speculation_quantile": 1.5}, "speculation_quantile must be a number from 0 to 1"),
         ({"speculation": True, "speculation_interval_ms": 0.0}, "speculation_interval_ms must be a number above 0"),

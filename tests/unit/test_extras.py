@@ -67,7 +67,8 @@ WORKING = [
 ]
 
 REFUSED = {
-    "train embedded:n=2 --executors 5 --out run": "learn",
+    "train embedded:n=2 --executors 5 --set recipe.gradient=tensorflow --out run": "learn",
+    "train --system cloud generated:n=2 --out run": "learn",
     "simulate --jobs embedded:n=2 --gantt chart.png": "plots",
     "simulate --jobs embedded:n=2 --gantt chart.html": "plots",
     "simulate --jobs embedded:n=2 --log tasks.parquet": "parquet",

@@ -18,7 +18,6 @@ from decima.commands.shared.outputs import check_folder
 from decima.commands.shared.verbs import INTERRUPTED, SYSTEMS, Verb
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
-from decima.core.files import atomic_write_text
 from decima.core.grammar import value_text
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ def system_of_block(words: list[str]) -> str | None:
     return next((paper for paper in papers if paper in SYSTEMS), None)
 
 
-COMMAND = "command.json"  # in the folder of a run: the words of the call that began it
 # Options that may differ when a run is resumed; each has a value.
 _FREE = ("--out", "--iterations", "--minutes", "--workers", "--threads", "--backend")
 _words: list[str] = []  # of this call
@@ -65,6 +63,8 @@ def resumed(words: list[str]) -> list[str]:
             rest.append(word)
         else:
             values[option] = value if equals else next(left, "")
+    from decima.learning.trainer import COMMAND
+
     path = Path(values.get("--out", ""), COMMAND)
     if rest == ["--resume"] and path.is_file():
         words = [*json.loads(path.read_text(encoding="utf-8")), *words]
@@ -147,11 +147,9 @@ class Training:
         if self.params is not None:  # what the command line changes goes before, field by field
             block = {text.partition("=")[0]: text for text in change_texts(_blocks()[self.params].get("changes", {}))}
             changes = [*(block | {text.partition("=")[0]: text for text in changes or ()}).values()]
-        checkpoint = self.out / "checkpoint.npz"
-        first = not checkpoint.exists()
         before = signal.signal(signal.SIGTERM, as_ctrl_c)
         try:
-            result = train(jobs, system=system, set=changes or (), progress=True, **shared, **options)
+            result = train(jobs, system=system, set=changes or (), progress=True, command=_words, **shared, **options)
         except KeyboardInterrupt as error:
             if not error.args:
                 raise
@@ -159,8 +157,6 @@ class Training:
             sys.exit(INTERRUPTED)
         finally:
             signal.signal(signal.SIGTERM, before)
-            if first and checkpoint.exists():
-                atomic_write_text(self.out / COMMAND, json.dumps(_words))
         task = result.run.task
         summary = _summary(result.trained, " s" if task.metric.endswith("_s") else "")
         typer.echo(f"{result.run.recipe.name} on {task.label}: {summary}; wrote {result.path}")
@@ -173,7 +169,9 @@ def as_ctrl_c(*_: object) -> None:
 
 
 def _summary(trained: Trained, unit: str) -> str:
-    changes = {name: 100.0 * (trained.score / score - 1.0) for name, score in trained.references.items()}
+    from decima.learning.trainer import ratio
+
+    changes = {name: 100.0 * (ratio(trained.score, score) - 1.0) for name, score in trained.references.items()}
     against = ", ".join(f"{change:+.1f} % against {name}" for name, change in changes.items())
     return (
         f"{trained.iterations} iterations, best validation {trained.score:.2f}{unit} ({trained.mode}, "

@@ -12,6 +12,7 @@ from decima.commands.shared import options
 from decima.commands.shared.options import option
 from decima.commands.shared.outputs import TABLES, check_output, output_path, write_table, wrote
 from decima.commands.shared.verbs import Verb, VerbGroup
+from decima.core.display import shown_name
 from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
@@ -143,7 +144,7 @@ def describe(
     check_output(out, *TABLES, inputs=(spec.path,))
     workload = spec.workload(seed)
     table = workload.describe()
-    typer.echo(table.to_string(float_format="{:.1f}".format))
+    typer.echo(table.assign(name=table["name"].map(shown_name)).to_string(float_format="{:.1f}".format))
     if out is not None:
         write_table(out, table)
     _summarize(workload, out)

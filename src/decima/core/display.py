@@ -15,6 +15,12 @@ MOST_ROWS = 20
 _WIDTH = 160  # pixels of a chart
 
 
+def shown_name(name: str, most: int = 60) -> str:
+    """A name for a terminal: control characters escaped, a long one cut in its middle."""
+    text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-(most // 2 - 3) :]}"
+
+
 def table_html(title: str, table: pandas.DataFrame, spans: Sequence[Sequence[float]], note: str = "") -> str:
     """HTML of a table whose rows end with a line and a dot on it.
 

@@ -14,6 +14,10 @@ class ConfigError(DecimaError, ValueError):
     """A parameter is outside its range or of the wrong type."""
 
 
+class RenderModeError(ConfigError, TypeError):
+    """An environment has no such render mode; libraries that try one catch TypeError."""
+
+
 class RecordError(ConfigError):
     """Array for compiled code that is unknown or of a wrong type, length or content."""
 

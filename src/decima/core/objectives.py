@@ -203,7 +203,9 @@ class Objective:
         if self.group_rewards is not None:
             rewards = [np.asarray(values, dtype=np.float64) for values in self.group_rewards(rollouts)]
         else:
-            rewards = [-np.diff(np.asarray(self.cost(rollout), dtype=np.float64)) / self.scale for rollout in rollouts]
+            # A cost of another shape than the moments' is refused below.
+            costs = [np.atleast_1d(np.asarray(self.cost(rollout), dtype=np.float64)) for rollout in rollouts]
+            rewards = [-np.diff(each) / self.scale for each in costs]
         got, expected = [values.shape for values in rewards], [(len(rollout.time_ms) - 1,) for rollout in rollouts]
         if got != expected:
             raise ConfigError(f"objective {self.name} gave rewards of shapes {got[:3]}, expected {expected[:3]}")
@@ -279,7 +281,9 @@ def _mean(values: np.ndarray) -> float:
 
 def _mean_slowdown_cost(progress: Progress) -> float | np.ndarray:
     counted = progress.ideal_ms > 0.0
-    return (progress.ages_ms()[..., counted] / progress.ideal_ms[counted]).mean(axis=-1) if counted.any() else 0.0
+    if not counted.any():
+        return np.zeros_like(progress.time_ms, dtype=np.float64)
+    return (progress.ages_ms()[..., counted] / progress.ideal_ms[counted]).mean(axis=-1)
 
 
 def _tail_jct(percent: int) -> Objective:

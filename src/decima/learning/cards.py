@@ -205,7 +205,8 @@ def card(run: TrainingRun, trained: Trained) -> dict:
         "recipe": run.recipe.as_dict(),
         "data": run.task.data_version,
         "revision": git_revision(),
-        "versions": {"decima-sched": __version__, "tensorflow": importlib.metadata.version("tensorflow")},
+        "versions": {"decima-sched": __version__}
+        | ({"tensorflow": importlib.metadata.version("tensorflow")} if run.uses_tensorflow else {}),
         "curve": {name: [row.get(name) for row in validated] for name in kept},
     }
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import numbers
+import time
 from collections.abc import Sequence
+from importlib.util import find_spec
+from numbers import Real
 from pathlib import Path
+
+import numpy as np
 
 from decima.core.errors import CheckpointError
 from decima.core.files import atomic_write_text
@@ -16,6 +20,47 @@ CURVE_NAME = "curve.csv"
 EVENTS_NAME = "events"
 
 
+class EventFile:
+    """Numbers of iterations as TensorBoard reads them; TensorFlow is not needed.
+
+    Args:
+        folder: Where to write; every run and every resumed run has a file of its own there.
+
+    Raises:
+        CheckpointError: It cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        self._event, self._summary = Event, Summary
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = open(folder / f"events.out.tfevents.{time.time_ns()}", "wb")  # noqa: SIM115  closed by close
+        except OSError as error:
+            raise CheckpointError(f"cannot write {folder}: {error.strerror or error}") from error
+        self._writer = RecordWriter(self._file)
+        self._writer.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+
+    def add(self, row: dict) -> None:
+        """Write the numbers of an iteration by column; what float32 cannot hold becomes infinite."""
+        numbers_of = {name: value for name, value in row.items() if name != "iteration" and isinstance(value, Real)}
+        with np.errstate(over="ignore"):
+            values = [
+                self._summary.Value(tag=name, simple_value=float(np.float32(value)))
+                for name, value in numbers_of.items()
+            ]
+        event = self._event(wall_time=time.time(), step=row["iteration"], summary=self._summary(value=values))
+        self._writer.write(event.SerializeToString())
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
 class TrainingLog:
     """Rows of the curve, on disk and on the terminal.
 
@@ -23,7 +68,7 @@ class TrainingLog:
         folder: Where to write.
         columns: Columns of the curve; a value that an iteration does not have is left empty.
         rows: Rows of the run so far; a file with other rows is replaced.
-        tensorboard: Write TensorBoard events too.
+        tensorboard: Write TensorBoard events too, where it is installed.
         progress: Show a progress bar.
     """
 
@@ -40,10 +85,8 @@ class TrainingLog:
         self._columns = columns
         self._write(rows, anew=True)
         self._events = None
-        if tensorboard:
-            import tensorflow as tf
-
-            self._events = tf.summary.create_file_writer(str(folder / EVENTS_NAME))
+        if tensorboard and find_spec("tensorboard") is not None:
+            self._events = EventFile(folder / EVENTS_NAME)
         self._bar = progress_bar("train", 1.0, share=True) if progress else None
 
     def _write(self, rows: list[dict], *, anew: bool) -> None:
@@ -73,7 +116,7 @@ class TrainingLog:
         """
         self._write([row], anew=False)
         if self._events is not None:
-            self._write_events(row)
+            self._events.add(row)
         if self._bar is not None:
             shown = {"iteration": row["iteration"] + 1}
             if headline in row:
@@ -82,14 +125,6 @@ class TrainingLog:
                 shown["best"] = f"{best:.2f}"
             self._bar.set_postfix(shown, refresh=False)
             self._bar.update(budget_used - self._bar.n)
-
-    def _write_events(self, row: dict) -> None:
-        import tensorflow as tf
-
-        with self._events.as_default(step=row["iteration"]):
-            for name, value in row.items():
-                if name != "iteration" and isinstance(value, numbers.Real):
-                    tf.summary.scalar(name, value)
 
     def close(self) -> None:
         """Finish the files and the bar."""

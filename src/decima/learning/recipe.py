@@ -16,7 +16,7 @@ from decima.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from decima.learning.algorithms.imitation import ImitationConfig
 from decima.learning.algorithms.phases import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
-from decima.learning.configuration import Budget, Configuration, number
+from decima.learning.configuration import Budget, Configuration, choice, number
 
 # Named recipes, as fields that differ from the defaults; systems register theirs.
 RECIPES: Registry[Mapping[str, Any]] = Registry(
@@ -38,13 +38,22 @@ def register_recipe(name: str, **values: Any) -> None:
     RECIPES.add(name, values)
 
 
+COMPILED, TENSORFLOW = "compiled", "tensorflow"  # what computes gradients
+
+
 @dataclass(frozen=True)
 class AdamConfig(Configuration):
-    """The optimiser."""
+    """The optimiser, and what computes its gradients."""
 
     adam_beta1: float = number(0.9, "Decay of Adam's first moment.", 0.0, 0.999999)
     adam_beta2: float = number(0.999, "Decay of Adam's second moment.", 0.0, 0.999999)
     adam_epsilon: float = number(1e-8, "Adam's epsilon.", above=True)
+    gradient: str = choice(
+        "What differentiates Decima's network: compiled, or tensorflow (the Keras model with Spektral's layers; about "
+        "twice as long, other last digits). The networks of other systems are TensorFlow's in any case.",
+        COMPILED,
+        TENSORFLOW,
+    )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -128,7 +137,9 @@ class Recipe:
 
     def without_limits(self) -> dict:
         """Flat fields that a resumed run must share with the one it continues."""
-        return {name: value for name, value in self.as_dict().items() if name not in Budget.LIMITS}
+        usual = {"gradient": COMPILED}  # runs from before there was a choice resume, too
+        values = self.as_dict().items()
+        return {name: value for name, value in values if name not in Budget.LIMITS and usual.get(name, ...) != value}
 
     def replace(self, **changes) -> Recipe:
         """Copy with some flat fields changed; a new teacher discards what described the former one.

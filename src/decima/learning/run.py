@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,11 @@ class TrainingRun:
             "seed": self.seed,
         }
 
+    @property
+    def uses_tensorflow(self) -> bool:
+        """Whether TensorFlow computes the gradients."""
+        return True
+
     # ---- what a system adds -------------------------------------------------------------------------------------
 
     def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
@@ -87,6 +92,7 @@ class TrainingRun:
         workers: int | None = None,
         progress: bool = False,
         tensorboard: bool = True,
+        command: Sequence[str] | None = None,
     ) -> Trainer:
         """The trainer of this run; it can be used once.
 
@@ -97,6 +103,7 @@ class TrainingRun:
             workers: Workers of the backend and threads of the gradient, all cores by default; no result depends on it.
             progress: Show a progress bar.
             tensorboard: Write TensorBoard events.
+            command: Words of the call that begins the run, see :class:`decima.learning.trainer.Trainer`.
 
         Raises:
             ConfigError: The run would never stop, arguments contradict each other, or the policy to begin with is of
@@ -116,4 +123,5 @@ class TrainingRun:
             identity=self.identity(),
             progress=progress,
             tensorboard=tensorboard,
+            command=command,
         )

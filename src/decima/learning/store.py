@@ -286,6 +286,7 @@ def _read_weights(path: Path, architecture: NetworkShape) -> np.ndarray:
         with h5py.File(io.BytesIO(path.read_bytes()), "r") as file:
             datasets: dict[str, h5py.Dataset] = {}
             file.visititems(lambda name, item: datasets.update({name: item} if isinstance(item, h5py.Dataset) else {}))
+            _require_inside(datasets, path)
             # Compressed, a data set of any size fits into a small file: it is read once its shape is known to be right.
             _require_shapes(datasets, architecture, path)
             arrays = {name: datasets[name][()] for name, _ in architecture.shapes}
@@ -295,6 +296,13 @@ def _read_weights(path: Path, architecture: NetworkShape) -> np.ndarray:
         raise PolicyError(f"{path} is cut short or damaged: {error!r:.200}") from error
     _require_finite(arrays, path)
     return np.concatenate([values.reshape(-1) for values in arrays.values()])
+
+
+def _require_inside(datasets: Mapping[str, h5py.Dataset], path: Path) -> None:
+    """Refuse numbers that lie in other files: whichever is named would be opened."""
+    for name, values in datasets.items():
+        if values.external or values.is_virtual:
+            raise PolicyError(f"{path} takes {name} from other files; expected all weights in this one")
 
 
 def _require_shapes(datasets: Mapping[str, h5py.Dataset], architecture: NetworkShape, path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,12 +14,13 @@ from typing import Protocol
 import numpy as np
 
 from decima.core.errors import CheckpointError, ConfigError, TrainingError
-from decima.core.files import sole_use
+from decima.core.files import atomic_write_text, sole_use
 from decima.learning.algorithms.interface import Algorithm, AlgorithmState
 from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.configuration import Budget, Progress
 from decima.learning.logs import TrainingLog
 
+COMMAND = "command.json"  # in the folder of a run: the words of the call that began it
 _BEST, _ALGORITHM = "best", "algorithm."
 _RUN_COLUMNS = ("iteration", "wall_s", "cpu_s")
 
@@ -76,6 +80,7 @@ class Trainer:
         identity: What is trained and how, JSON values; a run is only resumed by one with the same identity.
         progress: Show a progress bar.
         tensorboard: Write TensorBoard events.
+        command: Words of the call that begins the run; stored in the folder, beside the first checkpoint.
 
     Raises:
         ConfigError: The run would never stop, or algorithm and validation use the same name for a column.
@@ -91,6 +96,7 @@ class Trainer:
         identity: dict,
         progress: bool = False,
         tensorboard: bool = True,
+        command: Sequence[str] | None = None,
     ) -> None:
         if not budget.has_stop:
             raise ConfigError("nothing ends the training: set iterations, wall_seconds or cpu_seconds")
@@ -100,7 +106,7 @@ class Trainer:
         self.algorithm, self.validation, self.budget = algorithm, validation, budget
         self.folder = Path(folder)
         self._identity = identity
-        self._progress, self._tensorboard = progress, tensorboard
+        self._progress, self._tensorboard, self._command = progress, tensorboard, command
         self._best = algorithm.weights
         self._curve: list[dict] = []
         self._counters = {
@@ -179,6 +185,8 @@ class Trainer:
             return {}
         weights = self.algorithm.weights
         scores = self.validation.measure(weights)
+        if not math.isfinite(scores.score):
+            raise TrainingError(f"the score at validation is {scores.score}; expected a finite number")
         best = self._counters["best_score"]
         # Of equal scores the later weights are kept: they have learned for longer.
         if best is None or (scores.score <= best if self.validation.lower_is_better else scores.score >= best):
@@ -227,6 +235,11 @@ class Trainer:
                 raise CheckpointError(
                     f"{self.folder} already holds a training run: resume it, or choose another folder"
                 )
+            if self._command is not None:
+                try:
+                    atomic_write_text(self.folder / COMMAND, json.dumps(list(self._command)))
+                except OSError as error:
+                    raise CheckpointError(f"cannot write {self.folder}: {error.strerror or error}") from error
             self._checkpoint().save(self.folder)
             return
         stored = Checkpoint.load(self.folder)
@@ -262,6 +275,11 @@ class Trainer:
             self._curve,
             self.validation.references,
         )
+
+
+def ratio(score: float, reference: float) -> float:
+    """A score over that of a reference; NaN where that is 0."""
+    return score / reference if reference else float("nan")
 
 
 def _difference(stored, mine) -> str:

@@ -16,7 +16,7 @@ from decima.core.errors import ConfigError
 from decima.core.files import read_json
 from decima.core.grammar import changed_texts, hint, present_name, value_text
 from decima.learning.quiet import import_tensorflow, uninterrupted
-from decima.learning.recipe import Recipe
+from decima.learning.recipe import TENSORFLOW, Recipe
 
 if TYPE_CHECKING:
     import pandas
@@ -119,6 +119,7 @@ def train(
     policy: str | Path | None = None,
     resume: bool = False,
     progress: bool = False,
+    command: Sequence[str] | None = None,
     **options: Any,
 ) -> TrainingResult:
     """Train a policy; the best one at validation is kept.
@@ -139,6 +140,7 @@ def train(
         policy: Folder and name of the stored policy instead of ``policy`` in that folder.
         resume: Go on with the run in the folder.
         progress: Show a progress bar.
+        command: Words of the call that begins the run, stored in the folder.
         **options: ``architecture`` and the options of the system: ``executors``, ``mode``, ``objective``, ``classes``,
             ``durations`` of the Spark cluster; ``vms``, ``betas``, ``mode``, ``reward`` of the cloud.
 
@@ -155,13 +157,14 @@ def train(
         if name not in known:
             raise ConfigError(f"training has no option {name!r}{hint(name, known)} here; it has: {', '.join(known)}")
     parts = module.read_parts(jobs, request, **options)
-    import_tensorflow()
+    if parts[1].adam.gradient == TENSORFLOW or not module.COMPILES:
+        import_tensorflow()
     with uninterrupted():
         run = getattr(import_module(f"{module.__package__}.run"), module.RUN)(*parts, seed)
     if out is None:
         _FOLDERS.append(tempfile.TemporaryDirectory(prefix="decima-train-"))
         out = _FOLDERS[-1].name
-    trainer = run.trainer(out, backend=backend, workers=workers, progress=progress)
+    trainer = run.trainer(out, backend=backend, workers=workers, progress=progress, command=command)
     try:
         trained = trainer.train(resume)
     except KeyboardInterrupt:

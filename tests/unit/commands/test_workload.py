@@ -1,5 +1,7 @@
 """`decima workload`: sources, describe, write."""
 
+import json
+
 import pandas
 import pytest
 
@@ -21,6 +23,17 @@ def test_describe_shows_a_row_per_job_and_a_summary(jobs, folder):
     table = pandas.read_csv(folder / "t.csv")
     assert table["tasks"].tolist() == [12, 3, 4, 1]
     assert table["arrival_s"].tolist() == [0.0, 2.5, 1.0, 0.0]
+
+
+def test_names_of_a_file_are_shown_escaped_and_cut(folder):
+    stages = [{"tasks": 1, "duration_ms": 1}]
+    names = ["plain", "a\x1b[31mred\n\tb\u202e", "n" * 10_000]
+    path = folder / "names.json"
+    path.write_text(json.dumps([{"name": name, "stages": stages} for name in names]), encoding="utf-8")
+    shown = succeed("workload", "describe", path)
+    assert all(each in shown for each in ("plain", "a\\x1b[31mred\\n\\tb\\u202e", "n" * 30 + "..." + "n" * 27))
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) < 200
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet"])

@@ -132,6 +132,14 @@ def test_scores_by_hand():
     assert get_objective("makespan").score(dataclasses.replace(outcome, completion_ms=completion[:3])) == 10.0
 
 
+def test_jobs_of_length_0_have_no_slowdown_and_a_cost_of_one_number_is_refused():
+    empty = rollout([0], [9], [0, 2], 9, 0.0)
+    assert get_objective("slowdown").rewards([empty])[0].tolist() == [0.0, 0.0]
+    constant = Objective("constant", "constant", "", score=lambda _: 0.0, cost=lambda _: 0.0)
+    with pytest.raises(ConfigError, match=r"objective constant gave rewards of shapes .*, expected \[\(2,\)\]"):
+        constant.rewards([empty])
+
+
 @pytest.mark.parametrize(
     ("objective", "run", "rewards"),
     [

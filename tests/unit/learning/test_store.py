@@ -274,6 +274,44 @@ def test_a_large_array_is_refused_before_it_is_read(saved):
     refuse(saved, r"more has shape \(10000000000,\).*expects none")
 
 
+def test_weights_in_other_files_are_refused_before_one_is_opened(saved, tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # to open it would wait for ever
+    with h5py.File(saved) as file:
+        parts = {}
+        file.visititems(lambda name, item: parts.update({name: item[()]} if isinstance(item, h5py.Dataset) else {}))
+    first = next(iter(parts))
+
+    def rewrite(make):
+        with h5py.File(saved, "w") as file:
+            for name, values in parts.items():
+                if name == first:
+                    make(file, name, values)
+                else:
+                    file.create_dataset(name, data=values)
+
+    def external(file, name, values):
+        space, plist = h5py.h5s.create_simple(values.shape), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_external(str(tmp_path / "pipe").encode(), 0, values.nbytes)
+        group = file.require_group(name.rpartition("/")[0])
+        h5py.h5d.create(group.id, name.rpartition("/")[2].encode(), h5py.h5t.IEEE_F32LE, space, plist)
+
+    def virtual(file, name, values):
+        layout = h5py.VirtualLayout(values.shape, np.float32)
+        layout[...] = h5py.VirtualSource(str(tmp_path / "pipe"), "x", values.shape)
+        file.create_virtual_dataset(name, layout)
+
+    def linked(file, name, values):
+        file[name] = h5py.ExternalLink(str(tmp_path / "pipe"), "x")
+
+    for make, message in (
+        (external, f"takes {first} from other files; expected all weights in this one"),
+        (virtual, f"takes {first} from other files"),
+        (linked, f"{first} has shape none"),
+    ):
+        rewrite(make)
+        refuse("decima-batch", message)
+
+
 def test_a_file_far_larger_than_its_weights_is_not_read(saved):
     with open(saved, "r+b") as file:
         file.truncate(2**40)

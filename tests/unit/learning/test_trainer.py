@@ -1,5 +1,6 @@
 import csv
 import errno
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from decima.learning.configuration import Budget
 from decima.learning.gradient import Learner
 from decima.learning.logs import CURVE_NAME, EVENTS_NAME
 from decima.learning.recipe import Recipe
-from decima.learning.trainer import Score, Trainer
+from decima.learning.trainer import COMMAND, Score, Trainer, ratio
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.run import PlacementRun
 from decima.systems.cloud.policy.task import PlacementTask
@@ -321,6 +322,39 @@ def test_a_column_that_was_not_declared_is_refused(tmp_path):
     trainer.columns = ("iteration", "wall_s", "cpu_s", "height")
     with pytest.raises(TrainingError, match="iteration 0: the algorithm gave a value for 'step'"):
         trainer.train()
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), -float("inf")])
+def test_a_score_that_is_not_finite_ends_the_run_at_the_first_validation(tmp_path, monkeypatch, score):
+    trainer = climb(tmp_path, validate_every=2)
+    monkeypatch.setattr(Height, "measure", lambda self, weights: Score(score, "standing", {}))
+    with pytest.raises(TrainingError, match=f"iteration 2: the score at validation is {score}; expected a finite"):
+        trainer.train()
+    stored = Checkpoint.load(tmp_path)
+    assert stored.counters["iteration"] == 1
+    assert stored.arrays["algorithm.value"] == np.float32(1.0)  # of the last good iteration
+
+
+def test_the_call_is_stored_with_the_first_checkpoint(tmp_path, monkeypatch):
+    budget = Budget(iterations=1)
+    trainer = Trainer(Climber(), Height(), budget, tmp_path, identity={}, tensorboard=False, command=["--seed", "3"])
+
+    class Killed(BaseException):
+        pass
+
+    def killed(self):
+        raise Killed
+
+    monkeypatch.setattr(Climber, "begin", killed)
+    with pytest.raises(Killed):
+        trainer.train()
+    assert json.loads((tmp_path / COMMAND).read_text()) == ["--seed", "3"]
+    assert Checkpoint.load(tmp_path).counters["iteration"] == 0
+
+
+def test_a_ratio_to_nothing_is_none():
+    assert ratio(3.0, 2.0) == 1.5
+    assert np.isnan(ratio(0.0, 0.0))
 
 
 class Flat(Height):

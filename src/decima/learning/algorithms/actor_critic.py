@@ -118,6 +118,7 @@ class ActorCritic(AgentAlgorithm):
         config, agent, critic = self.config, self.agent, self.critic
         length_s = config.mean_episode_s(now.since, now.share)
         records = agent.collect(now.iteration, config.sequences, config.rollouts, length_s)
+        useful = np.concatenate(self.choices(records, now))
         batch = agent.batch(records)
         groups = self.sequences(records, config.rollouts)
         decisions = np.arange(sum(len(episode.rewards) for group in groups for episode in group))
@@ -132,7 +133,6 @@ class ActorCritic(AgentAlgorithm):
         weights = values - average if config.better_than_average else values
         if config.scaled:
             weights = weights / max(float(weights.std()), 1e-12)
-        useful = np.concatenate(agent.useful_decisions(records))
         recorded = agent.recorded_log_prob(records, False)
         row = {"loss": 0.0, "entropy_stage": 0.0, "gradient_norm": 0.0}
         if len(useful) and now.since >= config.critic_first:

@@ -13,7 +13,7 @@ import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
-from decima.learning.algorithms.parts import AgentAlgorithm, share_of
+from decima.learning.algorithms.parts import AgentAlgorithm, check_rewards, share_of
 from decima.learning.configuration import Configuration, Progress, choice, number, switch, whole
 from decima.learning.loss import VALUES
 from decima.learning.replay import ReplayMemory, Transitions
@@ -119,6 +119,7 @@ class DeepQLearning(AgentAlgorithm):
         config, learner = self.config, self.agent.learner
         epsilon, rate = config.epsilon(now), config.learning_rate(now)
         transitions, ended = self.agent.explore(now.iteration, config.steps, epsilon)
+        check_rewards(transitions.arrays["reward"])
         scaled = transitions.arrays | {"reward": transitions.arrays["reward"] / config.reward_scale}
         self.memory.add(Transitions(scaled))
         self._episodes += bool(ended)

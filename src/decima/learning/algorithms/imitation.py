@@ -108,24 +108,30 @@ class Imitation(AgentAlgorithm):
         sequences, runs = config.teacher_sequences, config.teacher_rollouts
         length_s = config.mean_episode_s(0, 0.0)
         records = agent.collect(now.iteration, sequences, runs, length_s, config.teacher_at(now.since))
-        row = imitate(agent, config, records, config.learning_rate(now.since), [self.seed, now.iteration, 2])
+        groups, rate = self.choices(records, now), config.learning_rate(now.since)
+        row = imitate(agent, config, records, groups, rate, [self.seed, now.iteration, 2])
         return agent.describe(records) | row | {"teacher_share": config.teacher_share(now.since)}
 
 
-def imitate(agent: Agent, config: Updates, records: Sequence, rate: float, seed: Sequence[int]) -> dict[str, float]:
+def imitate(
+    agent: Agent, config: Updates, records: Sequence, groups: list[np.ndarray], rate: float, seed: Sequence[int]
+) -> dict[str, float]:
     """Lower the cross-entropy of the recorded decisions of a teacher.
 
     Args:
         agent: What learns.
         config: How often records are used.
         records: Episodes with a teacher.
+        groups: Their decisions with a choice, int64 [D] per episode; without any, nothing is learned.
         rate: Adam's learning rate.
         seed: Source of the order of updates.
 
     Returns:
         Values of :data:`IMITATED` by name, averages over the decisions of the last pass.
     """
-    batch, groups = agent.batch(records), agent.useful_decisions(records)
+    if not any(map(len, groups)):
+        return {}
+    batch = agent.batch(records)
     rng, loss = np.random.default_rng(seed), Loss(effect_classes=True)
     for _ in range(config.epochs):
         gradients: list[Gradient] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.core.errors import ConfigError
+from decima.core.errors import ConfigError, TrainingError
 from decima.learning.algorithms.interface import AlgorithmState
 from decima.learning.configuration import Configuration, Progress, choice, number, whole
 
@@ -110,6 +110,17 @@ def share_of(iterations: int | None, now: Progress) -> float:
     return now.share if iterations is None else min(1.0, now.since / iterations)
 
 
+def check_rewards(rewards: np.ndarray) -> None:
+    """Refuse rewards that the weights' float32 cannot hold.
+
+    Raises:
+        TrainingError: A reward is not finite or beyond float32.
+    """
+    most = np.finfo(np.float32).max
+    if len(wrong := rewards[~(np.abs(rewards) <= most)]):  # NaN too
+        raise TrainingError(f"a reward is {wrong[0]:g}; expected numbers from {-most:.1e} to {most:.1e}")
+
+
 class AgentAlgorithm:
     """Base of the algorithms that make the weights of an agent better.
 
@@ -136,9 +147,30 @@ class AgentAlgorithm:
         """Forget what the optimiser knows of an earlier phase."""
         self.agent.learner.restart_adam()
 
+    def choices(self, records: Sequence, now: Progress) -> list[np.ndarray]:
+        """Decisions with a choice by episode, int64 [D] each, numbered through all records.
+
+        Raises:
+            TrainingError: The first iteration has none: nothing can be learned.
+        """
+        groups = self.agent.useful_decisions(records)
+        if now.iteration == 0 and not any(map(len, groups)):
+            raise TrainingError(
+                f"no decision of {len(records)} episodes leaves a choice; expected jobs with several stages, limits or "
+                "machines to choose from"
+            )
+        return groups
+
     def sequences(self, records: Sequence, rollouts: int) -> list[list[Episode]]:
-        """Episodes by sequence, so many of each one after the other."""
-        return [self.agent.episodes(records[first : first + rollouts]) for first in range(0, len(records), rollouts)]
+        """Episodes by sequence, ``rollouts`` of each one after the other.
+
+        Raises:
+            TrainingError: A reward is not finite or beyond float32.
+        """
+        groups = [self.agent.episodes(records[first : first + rollouts]) for first in range(0, len(records), rollouts)]
+        for episode in (episode for group in groups for episode in group):
+            check_rewards(episode.rewards)
+        return groups
 
     def state(self) -> AlgorithmState:
         """Weights and the state of the optimiser."""

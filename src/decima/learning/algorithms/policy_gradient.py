@@ -173,10 +173,13 @@ class PolicyGradient(AgentAlgorithm):
         if not config.fixed_sequences:
             sequences, rollouts = sequences * rollouts, 1
         records = agent.collect(now.iteration, sequences, rollouts, length_s)
+        groups = self.choices(records, now)
+        if not any(map(len, groups)):
+            return agent.describe(records) | {"updates": 0}
         batch = agent.batch(records)
         gains = self.advantages(records, config.trace_at(now.share))
         total = np.concatenate(gains.returns)
-        row = self.update(records, batch, gains, now)
+        row = self.update(records, groups, batch, gains, now)
         row |= {
             "explained_by_time": gains.explained_by_time,
             "explained_by_summary": gains.explained_by_summary,
@@ -225,11 +228,14 @@ class PolicyGradient(AgentAlgorithm):
             baseline=config.baseline != "none",
         )
 
-    def update(self, records: Sequence, batch, gains: Advantages, now: Progress) -> dict[str, float]:
+    def update(
+        self, records: Sequence, groups: list[np.ndarray], batch, gains: Advantages, now: Progress
+    ) -> dict[str, float]:
         """Take the steps of an iteration.
 
         Args:
             records: Episodes of the present policy.
+            groups: Their decisions with a choice.
             batch: The same as the agent's batch.
             gains: Their advantages.
             now: Progress, which sets learning rate and entropy bonus, and the order of updates.
@@ -245,7 +251,7 @@ class PolicyGradient(AgentAlgorithm):
         loss = Loss(config.algorithm == "ppo", config.clip, entropy_weight, config.effect_classes)
         gradients: list[Gradient] = []
         norms: list[float] = []
-        for part in self._parts(agent.useful_decisions(records), now.iteration):
+        for part in self._parts(groups, now.iteration):
             gradient = agent.learner.gradient(batch, part, weights[part], recorded[part], loss)
             if config.kl_stop is not None and gradient.mean("kl") > config.kl_stop:
                 break

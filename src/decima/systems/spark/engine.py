@@ -52,6 +52,7 @@ from decima.systems.spark.rules.frontier import (
 )
 from decima.systems.spark.rules.pools import (
     detach,
+    free_reserved,
     join_job_pool,
     join_null_pool,
     leave_stage,
@@ -676,6 +677,16 @@ def reset(address):
         if state.job_state[job] == ARRIVING and state.job_initial[job]:
             _admit_job(state, job)
     _open_pool_round(state, state.num_jobs, True)
+
+
+@cached(njit(cache=True, nogil=True))
+def offer_all(address):
+    """Let every idle executor be offered again, whatever the scheduler said of it."""
+    state = state_at(address)
+    for index in range(state.num_active):
+        free_reserved(state, state.active[index])
+    mark_all_pools(state)
+    state.calling = not state.reoffer
 
 
 @cached(njit(cache=True, nogil=True))

@@ -17,6 +17,7 @@ EXECUTORS = 50
 MAX_EXECUTORS = 1_000_000
 MAX_CLASSES = 8
 # Settings that make a cluster grow, shrink or fail; and what has an effect only with some of them.
+LEAST_SHAPE = 0.1  # of Pareto's law; the factors of smaller ones leave the numbers of a computer
 ELASTIC = ("dynamic", "loss_rate", "loss_times_ms", "straggler_share", "speculation")
 _LOSSES = ("loss_rate", "loss_times_ms")
 ELASTIC_SWITCHES = {
@@ -147,7 +148,7 @@ class Settings:
     loss_times_ms: tuple[float, ...] = ()  # times at which a Spark executor, drawn by chance, is lost
     replacement_delay_ms: float = 0.0  # from the loss of a Spark executor to the request of another one
     straggler_share: float = 0.0  # share of tasks that take longer by a factor from Pareto's law
-    straggler_shape: float = 2.0  # shape of that law; the smaller, the heavier its tail
+    straggler_shape: float = 2.0  # shape of that law, from 0.1; the smaller, the heavier its tail
     speculation: bool = False  # a task that runs long gets a copy (`.rules.speculation`)
     speculation_quantile: float = 0.9  # share of the tasks of a stage that must have ended before
     speculation_multiplier: float = 3.0  # so many times their median duration is long
@@ -198,6 +199,8 @@ class Settings:
                 continue
             if not (is_number(value) and 0.0 <= value <= LARGEST_MS) or (name in above and value == 0.0):
                 raise ConfigError(f"{name} must be a number {'above' if name in above else 'from'} 0, got {value!r}")
+        if self.straggler_shape < LEAST_SHAPE:
+            raise ConfigError(f"straggler_shape must be at least {LEAST_SHAPE:g}, got {self.straggler_shape!r}")
         for name in ("straggler_share", "speculation_quantile"):
             if not (is_number(getattr(self, name)) and 0.0 <= getattr(self, name) <= 1.0):
                 raise ConfigError(f"{name} must be a number from 0 to 1, got {getattr(self, name)!r}")

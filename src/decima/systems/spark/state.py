@@ -306,6 +306,10 @@ class ClusterState(Record):
                 )
             return code == engine.NEEDS_DECISION
 
+    def offer_all(self) -> None:
+        """Let every idle executor be offered again by :meth:`advance`, as after a deadlock."""
+        engine.offer_all(self.address)
+
     def decide(self, stage: int, limit: int | None = None, *options: float) -> None:
         """Hand over a decision for the open round; :meth:`advance` carries it out.
 

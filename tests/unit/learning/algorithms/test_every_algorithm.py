@@ -1,20 +1,22 @@
 """What holds for every registered algorithm, those of tomorrow included: nobody is named here."""
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
 
-from decima.core.errors import ConfigError
+from decima.core.errors import ConfigError, TrainingError
 from decima.learning.algorithms import ALGORITHMS, make_algorithm
 from decima.learning.checkpoint import Checkpoint
 from decima.learning.configuration import Progress
 from decima.learning.loss import CRITIC, PROBABILITIES, VALUES
 from decima.learning.recipe import Recipe
+from decima.learning.replay import Transitions
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
-from decima.systems.cloud.policy.run import PlacementRun
+from decima.systems.cloud.policy.run import PlacementAgent, PlacementRun
 from decima.systems.cloud.policy.task import PlacementTask
-from decima.systems.spark.policy.run import DecimaRun
+from decima.systems.heterogeneous.policy.run import NodeAgent
+from decima.systems.spark.policy.run import DecimaAgent, DecimaRun
 from tests.unit.learning import toys
 from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_run, interrupted, same_arrays, without_times
 
@@ -135,6 +137,47 @@ def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch):
             train(name, tmp_path, resume=last > 0)
     train(name, tmp_path, resume=True)
     assert_same_run(Checkpoint.load(folder), Checkpoint.load(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["reinforce", "ppo", "imitation", "actor_critic"])
+def test_episodes_without_a_choice_are_refused_at_first_and_later_teach_nothing(name, tmp_path, monkeypatch):
+    algorithm = run_of(name).trainer(tmp_path, tensorboard=False).algorithm
+    for agent in (DecimaAgent, NodeAgent):
+        monkeypatch.setattr(agent, "useful_decisions", lambda self, records: [np.zeros(0, np.int64) for _ in records])
+    algorithm.begin()
+    with pytest.raises(TrainingError, match="episodes leaves a choice; expected jobs with several stages"):
+        algorithm.iterate(Progress(0, 0, 0.0))
+    before = algorithm.weights
+    algorithm.iterate(Progress(1, 1, 0.25))
+    assert np.array_equal(algorithm.weights, before)
+    algorithm.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "reward"), [("reinforce", 1e300), ("ppo", -np.inf), ("actor_critic", np.nan), ("dqn", 1e300)]
+)
+def test_rewards_beyond_float32_are_refused(name, reward, tmp_path, monkeypatch):
+    algorithm = run_of(name).trainer(tmp_path, tensorboard=False).algorithm
+    for agent in (DecimaAgent, NodeAgent):
+        own = agent.episodes
+        monkeypatch.setattr(
+            agent,
+            "episodes",
+            lambda *args, own=own: [replace(each, rewards=each.rewards + reward) for each in own(*args)],
+        )
+    explore = PlacementAgent.explore
+
+    def explored(self, *args):
+        found, ended = explore(self, *args)
+        return Transitions(found.arrays | {"reward": found.arrays["reward"] + reward}), ended
+
+    monkeypatch.setattr(PlacementAgent, "explore", explored)
+    algorithm.begin()
+    if name != "dqn":
+        algorithm.iterate(Progress(0, 0, 0.0))  # imitation, which asks for no rewards
+    with pytest.raises(TrainingError, match=r"a reward is (-?inf|nan|1e\+300); expected numbers from -3.4e\+38 to"):
+        algorithm.iterate(Progress(1, 1, 0.25))
+    algorithm.close()
 
 
 def test_states_stay_as_they_are_and_are_all_there_is(whole, tmp_path):

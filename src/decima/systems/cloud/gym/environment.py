@@ -22,7 +22,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.core.errors import ConfigError, InvalidDecisionError, RenderModeError
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.catalog import MIB_PER_GB, make_cluster
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, STATUS_TEXTS
@@ -128,7 +128,7 @@ class VmPlacementEnv(gymnasium.Env):
             if value not in allowed:
                 raise ConfigError(f"{name} must be {' or '.join(allowed)}, got {value!r}")
         if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ConfigError(f"render_mode must be ansi or None, got {render_mode!r}")
+            raise RenderModeError(f"render_mode must be ansi or None, got {render_mode!r}")
         if settings is None:
             vms = None if cluster is None else make_cluster(cluster)
             try:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from decima.learning.recipe import Recipe
     from decima.learning.training import TrainingRequest
 
-RUN = "PlacementRun"  # class in ``run.py``, which needs TensorFlow
+RUN = "PlacementRun"  # class in ``run.py``
+COMPILES = False  # whether gradients need no TensorFlow
 REWARDS = ("per_job", "table3")
 FAMILY = "placement"
 

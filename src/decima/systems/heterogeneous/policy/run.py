@@ -17,7 +17,7 @@ from decima.learning.loss import CRITIC, PROBABILITIES
 from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
-from decima.learning.trainer import Score
+from decima.learning.trainer import Score, ratio
 from decima.systems.heterogeneous.engine import Planner
 from decima.systems.heterogeneous.optimum.bounds import lower_bound
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
@@ -163,7 +163,7 @@ class NodeValidation:
     def measure(self, weights: np.ndarray) -> Score:
         """Score of weights, and its ratio to those of the references."""
         score = self._score([planner.run(weights) for planner in self._planners])
-        ratios = {f"val_ratio_{name}": score / value for name, value in self.references.items()}
+        ratios = {f"val_ratio_{name}": ratio(score, value) for name, value in self.references.items()}
         return Score(score, "greedy", {"val_greedy": score} | ratios)
 
 

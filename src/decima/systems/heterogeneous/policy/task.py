@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from decima.learning.recipe import Recipe
     from decima.learning.training import TrainingRequest
 
-RUN = "NodeRun"  # class in ``run.py``, which needs TensorFlow
+RUN = "NodeRun"  # class in ``run.py``
+COMPILES = False  # whether gradients need no TensorFlow
 KINDS = ("lachesis-batch", "lachesis-stream")
 #: Rules whose order a policy can imitate: priorities of an instance, where nodes are decided in a way.
 TEACHERS: Registry[Callable[[Instance, Rules], np.ndarray]] = Registry(

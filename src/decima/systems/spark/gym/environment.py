@@ -24,7 +24,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.core.checks import check_whole
-from decima.core.errors import ConfigError, DeadlockError, InvalidDecisionError
+from decima.core.errors import ConfigError, DeadlockError, InvalidDecisionError, RenderModeError
 from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
 from decima.systems.spark.decision import OPTION_PARTS, PARTS
 from decima.systems.spark.gym.padded import PaddedView, Padding
@@ -51,13 +51,17 @@ class SparkClusterEnv(gymnasium.Env):
     hold from now on (§5.2), at least its ``job_min_limit``; with ``job_limit`` off (mode ``released``): how many of the
     offered executors to use. Idling is not among the valid choices when nothing would ever happen after it.
 
+    Idling gains nothing: where every executor is parked and no event is ahead, ``simulate`` ends with a deadlock; the
+    environment offers all of them again at once, and idling is not valid then. An invalid action in such a state is
+    answered by the first valid choice, so that time goes on and jobs cost what they take.
+
     Reward: minus the growth of the objective's cost since the last step; the wait for the first decision counts.
     ``"avg_jct"``: -(t_k - t_(k-1)) J_k in seconds, J_k the jobs in the system, exact also when jobs come and go between
     two decisions; over a finished episode it adds up to minus the sum of all JCTs. ``"makespan"``: -(t_k - t_(k-1)) in
     seconds, which adds up to minus the makespan. A function ``state -> cost so far`` is taken as it is.
 
-    End: ``terminated`` when all jobs have finished; ``truncated`` at ``time_limit_ms``, or when every executor is
-    parked for good (``info["deadlock"]``).
+    End: ``terminated`` when all jobs have finished; ``truncated`` at ``time_limit_ms``, or when no executor can ever
+    serve the unfinished jobs (``info["deadlock"]``).
 
     Delays: with ``delay_steps`` g above 0 an action has a third number r from 0 to g. Above 0 the stage is withheld for
     r / g of its nominal task duration (:func:`.slot_length_ms`) and gets no executor; the
@@ -68,10 +72,10 @@ class SparkClusterEnv(gymnasium.Env):
     Only pairs of stage and class whose ``class_mask`` is 1 can be chosen. The observation has
     :data:`decima.systems.spark.gym.padded.CLASS_LAYOUT` too.
 
-    Info: ``time_ms``; ``jobs``, int32, index in the workload of each job row; ``action_mask`` for
-    ``action_space.sample(mask=...)``, with the limits that are valid whichever stage is drawn; ``invalid_action`` and
-    ``invalid_reason``; ``deadlock``; at the end ``num_unfinished``, ``avg_jct_s`` of the finished jobs if there are
-    any, and ``makespan_s`` if all have finished.
+    Info: ``time_ms``; ``jobs``, int32 [max_jobs], index in the workload of each job row, -1 for padding;
+    ``action_mask`` for ``action_space.sample(mask=...)``, with the limits that are valid whichever stage is drawn;
+    ``invalid_action`` and ``invalid_reason``; ``deadlock``; at the end ``num_unfinished``, ``avg_jct_s`` of the
+    finished jobs if there are any, and ``makespan_s`` if all have finished.
 
     Copies: ``copy.deepcopy`` and ``pickle`` work in the middle of an episode; given the same actions, copy and original
     go on alike, also in another process.
@@ -88,8 +92,8 @@ class SparkClusterEnv(gymnasium.Env):
         max_stages: Most stages of these jobs. Enough for ``max_jobs`` of the largest profiles, when omitted.
         max_edges: Most edges of these jobs, likewise.
         delay_steps: Steps g in which a stage may be delayed; 0: actions have two numbers, and nothing can be delayed.
-        invalid_action: ``"idle"``: an invalid action idles, or changes nothing where idling is invalid too, and is
-            reported in ``info``; ``"error"``: it raises and changes nothing.
+        invalid_action: ``"idle"``: an invalid action idles, or is answered by the first valid choice where idling is
+            invalid too, and is reported in ``info``; ``"error"``: it raises and changes nothing.
         log: Keep every task and decision for :meth:`result`.
         render_mode: ``"ansi"``: ``render()`` returns a text.
         **settings: Further fields of :class:`decima.systems.spark.settings.Settings`.
@@ -120,7 +124,7 @@ class SparkClusterEnv(gymnasium.Env):
             raise ConfigError(f"invalid_action must be idle or error, got {invalid_action!r}")
         check_whole("delay_steps", delay_steps, least=0)
         if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ConfigError(f"render_mode must be ansi or None, got {render_mode!r}")
+            raise RenderModeError(f"render_mode must be ansi or None, got {render_mode!r}")
         self.render_mode = render_mode
         self.settings = Settings.of_mode(mode, executors=executors, **settings)
         named = isinstance(objective, (str, Objective)) or not callable(objective)
@@ -148,6 +152,7 @@ class SparkClusterEnv(gymnasium.Env):
             [self.padding.size(part.extent) for part in self._parts], start=[part.low for part in self._parts]
         )
         self.state: ClusterState | None = None
+        self._masks: tuple[np.ndarray, ...] | None = None
         self._over = True
 
     def _box(self, part) -> spaces.Box:
@@ -220,8 +225,7 @@ class SparkClusterEnv(gymnasium.Env):
         except InvalidDecisionError as error:
             if self._strict:
                 raise
-            if self._may_idle():
-                self.state.decide(-1)
+            self.state.decide(*((-1,) if self._may_idle() else self._first_choice()))
             observation, info = self._advance()
             info |= {"invalid_action": True, "invalid_reason": str(error)}
         cost = self._cost_so_far()
@@ -293,6 +297,12 @@ class SparkClusterEnv(gymnasium.Env):
             or (state.reoffer and state.num_marked > 0 and state.num_runnable_open > 0)
         )
 
+    def _first_choice(self) -> tuple[int, int]:
+        """First stage that may be chosen, with the least limit that gives it an executor."""
+        seen = self._view.observe(False)
+        slot = int(np.flatnonzero(seen["stage_mask"])[0])
+        return int(self._view.stage_ids[slot]), int(seen["job_min_limit"][seen["stage_job"][slot]])
+
     def _advance(self) -> tuple[dict, dict]:
         """Run to the next decision that has a choice, or to the end."""
         state = self.state
@@ -300,12 +310,29 @@ class SparkClusterEnv(gymnasium.Env):
         try:
             over = next(offers(state), END) is END
         except DeadlockError:
-            over = deadlock = True
+            state.offer_all()
+            try:
+                over = next(offers(state), END) is END
+            except DeadlockError:
+                over = deadlock = True
         self._over = True  # also if there is no room for the observation
         observation = self._view.observe(not over and self._may_idle())
         info = self._info(observation, over, deadlock)
+        self._masks = info["action_mask"]
         self._over = over
         return observation, info
+
+    def action_masks(self) -> np.ndarray:
+        """The present ``action_mask`` in one row, bool [choices of all parts], for sb3-contrib.
+
+        Libraries that ignore ``action_space.start`` give the position of a choice, not its value: add ``start`` to it.
+
+        Raises:
+            ResetNeeded: No episode has begun.
+        """
+        if self._masks is None:
+            raise ResetNeeded("no episode has begun; call reset() before action_masks()")
+        return np.concatenate(self._masks).astype(bool)
 
     def _info(self, observation: dict[str, np.ndarray], over: bool, deadlock: bool) -> dict[str, Any]:
         state = self.state
@@ -325,9 +352,11 @@ class SparkClusterEnv(gymnasium.Env):
             kinds = np.ones(self.padding.class_choices, dtype=np.int8)
             kinds[1:] = observation["class_mask"][slots].all(axis=0)
             masks.append(kinds)
+        jobs_shown = np.full(self.padding.jobs, -1, dtype=np.int32)
+        jobs_shown[: len(self._view.job_ids)] = self._view.job_ids
         info = {
             "time_ms": state.now_ms,
-            "jobs": self._view.job_ids.astype(np.int32),
+            "jobs": jobs_shown,
             "action_mask": tuple(masks),
             "invalid_action": False,
             "invalid_reason": "",

@@ -1,7 +1,7 @@
 """The policy network in TensorFlow: probabilities of recorded decisions, for losses and gradients.
 
-Running a policy does not need this module; :mod:`.inference` computes the same network in compiled
-code.
+Running a policy does not need this module; :mod:`.inference` computes the same network in compiled code.
+``LearnedScheduler.network()`` is this model with a policy's weights; ``gradient=tensorflow`` of a recipe trains it.
 
 Source: §5.1 Eq. 1, §5.2. Notation as in :class:`decima.systems.spark.policy.architecture.Architecture`.
 """
@@ -59,11 +59,13 @@ class DecimaNetwork(keras.Model):
 
     Args:
         architecture: Shape of the network.
-        num_levels: Levels of the deepest job graph it is traced for.
+        num_levels: Levels of the deepest job graph it is traced for; None: of any graphs, for calls without a trace.
         weights: Float32 [parameters]; zeros when omitted.
     """
 
-    def __init__(self, architecture: Architecture, num_levels: int, weights: np.ndarray | None = None) -> None:
+    def __init__(
+        self, architecture: Architecture, num_levels: int | None = None, weights: np.ndarray | None = None
+    ) -> None:
         super().__init__(name=f"decima_{architecture.name}")
         self.architecture = architecture
         self.num_levels = num_levels
@@ -77,7 +79,7 @@ class DecimaNetwork(keras.Model):
 
     @property
     def signature(self) -> dict[str, tf.TensorSpec]:
-        """Specification of the tensors that it is called with."""
+        """Specification of the tensors that it is called with; to trace it, ``num_levels`` is needed."""
         return signature(self.architecture, self.num_levels)
 
     def tensors(self, batch: GraphBatch, decisions: np.ndarray) -> dict[str, np.ndarray]:
@@ -128,11 +130,12 @@ class DecimaNetwork(keras.Model):
 
     def embed_stages(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Embeddings e [N, width]; of the batch it needs x, levels and edges."""
-        sources = tf.split(batch["edge_source"], batch["edge_level_sizes"], num=self.num_levels)
-        targets = tf.split(batch["edge_target"], batch["edge_level_sizes"], num=self.num_levels)
-        h = tf.split(self._by_name["input"](batch["x"]), batch["level_sizes"], num=self.num_levels)
+        levels = batch["level_sizes"].shape[0]
+        sources = tf.split(batch["edge_source"], batch["edge_level_sizes"], num=levels)
+        targets = tf.split(batch["edge_target"], batch["edge_level_sizes"], num=levels)
+        h = tf.split(self._by_name["input"](batch["x"]), batch["level_sizes"], num=levels)
         below = h[:1]
-        for level in range(1, self.num_levels):
+        for level in range(1, levels):
             e = tf.concat(below, axis=0)
             below.append(self.messages.receive(e, sources[level], targets[level]) + h[level])
         return tf.concat(below, axis=0)

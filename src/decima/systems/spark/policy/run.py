@@ -16,11 +16,12 @@ from decima.learning.agent import RolloutAgent, numbered
 from decima.learning.backward import compiled_code
 from decima.learning.gradient import Learner
 from decima.learning.loss import PROBABILITIES, Loss
+from decima.learning.recipe import COMPILED, TENSORFLOW
 from decima.learning.returns import Episode
 from decima.learning.rollout import VALIDATION_SEED, RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
 from decima.learning.store import StoredPolicy, read_policy
-from decima.learning.trainer import Score
+from decima.learning.trainer import Score, ratio
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
@@ -73,6 +74,7 @@ class DecimaAgent(RolloutAgent):
         seed: Source of sequences and of all chance in episodes, and of the initial weights.
         backend: Where episodes run; closed with the agent.
         ends: What has an end of its own, one of :data:`decima.learning.algorithms.parts.ENDS`.
+        gradient: What computes gradients, :data:`decima.learning.recipe.COMPILED` or ``TENSORFLOW``.
         weights: Float32 [parameters] to begin with; None: random ones.
         **options: Threads of the gradient and Adam's numbers, see :class:`.Learner`.
     """
@@ -90,14 +92,22 @@ class DecimaAgent(RolloutAgent):
         backend: RolloutBackend,
         *,
         ends: str = "sequence",
+        gradient: str = COMPILED,
         weights: np.ndarray | None = None,
         **options: Any,
     ) -> None:
         super().__init__(task, architecture, seed, backend)
         self.streaming, self._ends = task.streaming, ends
-        self._children = children_of(task)[:2]
+        *self._children, levels = children_of(task)
         weights = architecture.initial_weights(seed) if weights is None else weights
-        self.learner = DecimaLearner(architecture, weights, **options)
+        self.learner: Learner
+        if gradient == COMPILED:
+            self.learner = DecimaLearner(architecture, weights, **options)
+        else:
+            from decima.learning.automatic import KerasLearner
+            from decima.systems.spark.policy.network import DecimaNetwork
+
+            self.learner = KerasLearner(DecimaNetwork(architecture, levels), weights, **options)
 
     def collect(
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
@@ -203,7 +213,7 @@ class TaskValidation:
         scores = dict(zip(self._modes, self._mean(policies), strict=True))
         mode = min(scores, key=lambda name: self._objective.loss(scores[name]))
         row = {f"val_{name}": score for name, score in scores.items()}
-        ratios = {f"val_ratio_{name}": scores[mode] / score for name, score in self.references.items()}
+        ratios = {f"val_ratio_{name}": ratio(scores[mode], score) for name, score in self.references.items()}
         return Score(scores[mode], mode, row | ratios)
 
     def _mean(self, schedulers) -> list[float]:
@@ -232,6 +242,11 @@ class DecimaRun(TrainingRun):
         if wanted not in (0, classes):
             raise ConfigError(f"the architecture is for {wanted} classes of executors, the task has {classes}")
 
+    @property
+    def uses_tensorflow(self) -> bool:
+        """Whether the recipe wants TensorFlow's gradients."""
+        return self.recipe.adam.gradient == TENSORFLOW
+
     def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
         """Refuse an unknown scheduler, a wrong parameter, or a policy that would teach itself."""
         if getattr(make_scheduler(name, **parameters), "decision", None) is decide_learned:
@@ -257,6 +272,7 @@ class DecimaRun(TrainingRun):
             self.seed,
             backend,
             ends=self.recipe.imitation.ends,
+            gradient=self.recipe.adam.gradient,
             threads=threads,
             weights=weights,
             **self.recipe.adam.options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.record import Record
 from decima.core.system import form_for
 from decima.learning.dense import dense_layer
+from decima.learning.quiet import import_tensorflow
 from decima.systems.spark.loop import offers, spawn_generators
 from decima.systems.spark.policy.architecture import NO_RESIDUAL, SHAPE_FEATURES, Architecture
 from decima.systems.spark.policy.features import OF_RUNNING
@@ -42,6 +44,9 @@ from decima.systems.spark.schedulers.interface import (
     run_decision,
 )
 from decima.systems.spark.state import ClusterState
+
+if TYPE_CHECKING:
+    from decima.systems.spark.policy.network import DecimaNetwork
 
 
 class LearnedScheduler(CompiledScheduler):
@@ -121,6 +126,20 @@ class LearnedScheduler(CompiledScheduler):
     @weights.setter
     def weights(self, weights: np.ndarray) -> None:
         self._weights = _checked_weights(self._architecture, weights)
+
+    def network(self) -> DecimaNetwork:
+        """The same network as a Keras model, with a copy of these weights.
+
+        It is called with the tensors of a :class:`decima.systems.spark.policy.batch.GraphBatch`. Changes of its weights
+        do not change this scheduler.
+
+        Raises:
+            MissingExtraError: TensorFlow is not installed.
+        """
+        import_tensorflow()
+        from decima.systems.spark.policy.network import DecimaNetwork
+
+        return DecimaNetwork(self.architecture, weights=self.weights)
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__ |= state

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from decima.learning.recipe import Recipe
     from decima.learning.training import TrainingRequest
 
-RUN = "DecimaRun"  # class in ``run.py``, which needs TensorFlow
+RUN = "DecimaRun"  # class in ``run.py``
+COMPILES = True  # whether gradients need no TensorFlow
 KINDS = ("batch", "stream")
 # What validation is compared with: parameters tuned on sequences that no test sees.
 REFERENCES: dict[str, dict[str, dict[str, Any]]] = {

@@ -1,5 +1,6 @@
 """Durations of tasks (§6.2: wave, start-up, slowdown by parallelism)."""
 
+from decima.core.checks import LARGEST_MS
 from decima.core.jit import njit
 from decima.core.random import draw_below, draw_uniform, next_raw
 
@@ -45,11 +46,12 @@ def launch_duration(state, stage, situation):
 def straggle(state, duration):
     """Duration in ms of a task that may straggle.
 
-    With probability ``straggler_share`` it is multiplied by a factor of at least 1 from Pareto's law.
+    With probability ``straggler_share`` it is multiplied by a factor of at least 1 from Pareto's law, to at most
+    :data:`decima.core.checks.LARGEST_MS`.
     """
     if state.straggler_share == 0.0:
         return duration
     if draw_uniform(next_raw(state.fault_next, state.fault_rng)) >= state.straggler_share:
         return duration
     left = 1.0 - draw_uniform(next_raw(state.fault_next, state.fault_rng))
-    return duration * left ** (-1.0 / state.straggler_shape)
+    return min(duration * left ** (-1.0 / state.straggler_shape), LARGEST_MS)

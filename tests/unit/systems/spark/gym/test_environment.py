@@ -11,11 +11,13 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import decima
 from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.systems.spark import engine
 from decima.systems.spark.gym import ENVIRONMENT_ID
 from decima.systems.spark.gym.environment import SparkClusterEnv
 from decima.systems.spark.gym.padded import JOB_FEATURES, LAYOUT, STAGE_FEATURES
 from decima.systems.spark.schedulers import Observation, make_scheduler
 from decima.systems.spark.schedulers.interface import decision_parts
+from decima.systems.spark.state import ClusterState
 from decima.workload import save, synthetic_batch, synthetic_poisson
 from tests.toy_jobs import job, one_stage, stage, workload
 
@@ -99,13 +101,42 @@ def test_importing_decima_leaves_gymnasium_to_others():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vector_environment_of_many_jobs(mode):
+    options = {"workload": synthetic_poisson(6, 5.0, seed=0), "executors": 10}
+    vector = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode=mode, **options)
+    _, info = vector.reset(seed=0)
+    counts = set()
+    for _ in range(80):
+        masks = info["action_mask"]
+        _, _, _, _, info = vector.step(
+            np.array([[np.flatnonzero(each[0])[0], 1 + np.flatnonzero(each[1])[-1]] for each in masks])
+        )
+        counts |= set((info["jobs"] >= 0).sum(axis=1).tolist())
+        assert info["jobs"].shape == (2, len(options["workload"]))
+    assert len(counts) > 2
+    vector.close()
+
+
+def test_masks_in_one_row_and_other_render_modes():
+    env = SparkClusterEnv(BUSY, 3)
+    with pytest.raises(ResetNeeded):
+        env.action_masks()
+    _, info = env.reset(seed=0)
+    masks = env.action_masks()
+    assert (masks.dtype, masks.shape) == (bool, (env.action_space.nvec.sum(),))
+    assert masks.tolist() == np.concatenate(info["action_mask"]).astype(bool).tolist()
+    with pytest.raises(TypeError, match="render_mode must be ansi or None, got 'rgb_array'"):
+        SparkClusterEnv(render_mode="rgb_array")  # Stable-Baselines3 then makes it without
+
+
 def test_vector_environment():
     toy = {"workload": CHAIN, "executors": 1, "mode": "simplified"}
     vector = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode="sync", **toy)
     observation, _ = vector.reset(seed=0)
     assert observation["stages"].shape == (2, 2, len(STAGE_FEATURES))
     _, reward, *_ = vector.step(np.array([[0, 1], [1, 1]]))
-    assert reward.tolist() == [-2.0, 0.0]  # the second may not be chosen
+    assert reward.tolist() == [-2.0, -2.0]  # the second may not be chosen: the first one is
     vector.close()
 
 
@@ -285,7 +316,8 @@ def test_observation_shows_what_schedulers_see(name):
         compared += 1
         slots = np.flatnonzero(observation["stage_mask"][:-1])
         assert [env.slot_of(view.id) for view in seen.frontier] == slots.tolist()
-        assert info["jobs"].tolist() == [view.id for view in seen.jobs]
+        jobs = [view.id for view in seen.jobs]
+        assert info["jobs"].tolist() == jobs + [-1] * (env.padding.jobs - len(jobs))
         assert observation["free_executors"][0] == seen.num_free_executors
         row = observation["source_job"][0]
         assert (None if row < 0 else info["jobs"][row]) == (seen.source_job and seen.source_job.id)
@@ -361,12 +393,10 @@ def test_invalid_action_idles_and_says_so(action, reason):
 
 
 @pytest.mark.parametrize("action", [(2, 1), (1, 1)])
-def test_nothing_changes_where_even_idling_is_invalid(action):
-    env = SparkClusterEnv(CHAIN, 1)
-    before, _ = env.reset(seed=0)
-    after, reward, terminated, truncated, info = env.step(action)
-    assert data_equivalence(before, after, exact=True)
-    assert (reward, terminated, truncated, info["invalid_action"]) == (0.0, False, False, True)
+def test_the_first_valid_choice_is_made_where_even_idling_is_invalid(action):
+    (*chosen, _), (*answered, info) = (begun(CHAIN, 1).step(each) for each in ((0, 1), action))
+    assert data_equivalence(chosen, answered, exact=True)
+    assert (info["invalid_action"], info["time_ms"] > 0.0) == (True, True)  # time goes on
     strict = begun(CHAIN, 1, invalid_action="error")
     with pytest.raises(InvalidDecisionError, match="idling cannot be chosen: no event is ahead"):
         strict.step((2, 1))
@@ -410,16 +440,57 @@ def test_time_limit_truncates_and_the_time_up_to_it_counts():
 
 
 @pytest.mark.parametrize("mode", ["paper", "released"])
-def test_parking_every_executor_truncates(mode):
+def test_parked_executors_are_offered_again_where_nothing_is_ahead(mode):
     # The first executor that leaves a takes the second along into idleness, while b waits for somebody.
     jobs = workload(job(stage("a", 2, 1.0), stage("b", 1, 1.0), stage("c", 1, 1.0, 0, 1)))
     env = begun(jobs, 2, mode)
     observation, *_ = env.step((0, 2))
     assert observation["stage_mask"].tolist() == [0, 1, 0, 1]
-    _, _, terminated, truncated, info = env.step((3, 1))
-    assert (terminated, truncated, info["deadlock"], info["num_unfinished"]) == (False, True, True, 1)
+    observation, _, terminated, truncated, info = env.step((3, 1))
+    assert (terminated, truncated, info["deadlock"]) == (False, False, False)
+    assert observation["stage_mask"].tolist() == [0, 1, 0, 0]
+    assert observation["free_executors"].tolist() == [2]
+    while not terminated:
+        observation, _, terminated, truncated, info = env.step(first_choice(observation, 2))
+    assert (info["num_unfinished"], info["deadlock"], truncated) == (0, False, False)
     with pytest.raises(ResetNeeded):
         env.step((1, 1))
+
+
+IDLERS = {
+    "paper": {"mode": "paper"},
+    "released": {"mode": "released"},
+    "simplified": {"mode": "simplified"},
+    "delays": {"delay_steps": 3},
+    "classes": {"executors": None, "classes": ((0.5, 5), (1.0, 5))},
+    "elastic": {"dynamic": True, "idle_timeout_ms": 2000.0, "executor_cores": 2, "loss_rate": 5.0},
+    "stall": {"masked": False},
+}
+
+
+@pytest.mark.parametrize("name", IDLERS)
+def test_idling_never_pays(name, monkeypatch):
+    """Every episode ends with all jobs finished, so that its return is minus the sum of all JCTs."""
+    options = {"workload": synthetic_batch(8, 1, ["xs", "s"]), "executors": 10} | IDLERS[name]
+    masked, rescued = options.pop("masked", True), []
+    monkeypatch.setattr(ClusterState, "offer_all", lambda state: (rescued.append(1), engine.offer_all(state.address)))
+    env = SparkClusterEnv(**options)
+    for seed, idle in enumerate((0.02, 0.1, 0.3, 0.6, 0.9) * 3):
+        rng = np.random.default_rng(seed)
+        _, info = env.reset(seed=seed)
+        total, over = 0.0, False
+        while not over:
+            mask = info["action_mask"]
+            action = env.action_space.sample(mask=mask if masked else None)
+            if rng.random() < idle and (mask[0][-1] or not masked):
+                action[0] = env.padding.stages
+            elif masked and mask[0][:-1].any():
+                action[0] = rng.choice(np.flatnonzero(mask[0][:-1]))
+            _, reward, terminated, truncated, info = env.step(action)
+            total, over = total + reward, terminated or truncated
+        assert (terminated, info["num_unfinished"], info["deadlock"]) == (True, 0, False)
+        assert -total == pytest.approx(env.result().avg_jct_s * 8)
+    assert rescued or name in ("classes", "elastic")
 
 
 # ---- construction ---------------------------------------------------------------------------------------------------
