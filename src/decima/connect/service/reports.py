@@ -37,7 +37,12 @@ BY_REQUEST = {RUNNING: "running", GAP: "interarrival_ms"}
 
 
 def reports_of(running: bool, hint_ms: float) -> frozenset[str]:
-    """What a client reports: one that says what runs or not, with this mean interarrival time or 0."""
+    """What a client reports.
+
+    Args:
+        running: Whether it says what runs.
+        hint_ms: Mean interarrival time that it names, or 0.
+    """
     more = {word for word, there in ((RUNNING, running), (GAP, hint_ms > 0.0)) if there}
     return REPORTED | more
 
@@ -53,7 +58,7 @@ def require_reported(scheduler: Scheduler, reports: AbstractSet[str]) -> None:
 
 
 def _who(unknown: list[str]) -> str:
-    """End of a refusal: who does not report something, and how a client says that it does."""
+    """End of a refusal: who does not report this."""
     where = BY_REQUEST | dict.fromkeys(UNLIKE, "unlike")
     if set(unknown) <= where.keys():
         return f"this client does not report ({', '.join(f'OpenRequest.{where[word]}' for word in unknown)})"
@@ -61,7 +66,7 @@ def _who(unknown: list[str]) -> str:
 
 
 class _ReportedState:
-    """State of a mirror for schedulers in Python: a field that is not reported is refused by name."""
+    """State of a mirror for schedulers in Python, who may read reported fields only."""
 
     def __init__(self, state: ClusterState, name: str, reports: AbstractSet[str]) -> None:
         self._state, self._name, self._reports = state, name, reports
