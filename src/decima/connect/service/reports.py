@@ -30,6 +30,13 @@ REPORTED = frozenset(
         *("stage_runnable", "stage_slot", "slot_end_ms"),
     }
 )
+#: Fields that a mirror fills where the client reports what runs; executors have other numbers than in a simulation.
+OF_RUNNING = frozenset(
+    {
+        *("executor_stage", "executor_start_ms", "executor_destination", "executor_pool", "executor_moving"),
+        *("heap_event", "heap_size", "num_free", "source", "next_arrival", "arrival_order"),
+    }
+)
 #: Settings that follow from the mode of a session, unless its client says that they do not.
 UNLIKE = ("reoffer", "commit_ahead", "runnable_only", "job_bound")
 #: Words of schedulers -> field of an `OpenRequest` by which a client says that it reports this.
@@ -82,12 +89,13 @@ class MirrorObservation(Observation):
 
     Args:
         state: State of the mirror.
-        name: The scheduler's, for refusals.
+        scheduler: Who looks; if it declares ``RUNNING``, it may read the fields of what runs.
         reports: What the client reports.
     """
 
-    def __init__(self, state: ClusterState, name: str, reports: AbstractSet[str]) -> None:
-        super().__init__(_ReportedState(state, name, reports))
+    def __init__(self, state: ClusterState, scheduler: Scheduler, reports: AbstractSet[str]) -> None:
+        fields = reports | OF_RUNNING if RUNNING in getattr(scheduler, "reads", ()) else reports
+        super().__init__(_ReportedState(state, scheduler.name, fields))
         self._reports = reports
 
     def admit(self, scheduler: CompiledScheduler) -> None:
