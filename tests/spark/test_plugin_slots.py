@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from decima.systems.spark.schedulers import Decision
+from decima.systems.spark.schedulers.interface import RUNNING
 from tests.services import running, sessions_of
 from tests.spark.real_spark import BUG, plugin_driver, slow_sum, start_queries, tasks_of
 
@@ -20,6 +21,8 @@ class OneAtATime:
 
     def __init__(self):
         self.ages_ms = []
+
+    reads = frozenset({RUNNING})
 
     def reset(self, rng):
         pass

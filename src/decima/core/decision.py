@@ -86,9 +86,10 @@ _LIBRARIES = ("numba", "numpy", "scipy", "llvmlite")  # which know no field of a
 
 
 def names_read(function: Callable) -> frozenset[str]:
-    """Names that a compiled function may read: attributes and texts in its code and in that of what it calls.
+    """Names that a compiled function may read: attributes and texts in its code.
 
-    They stand in its bytecode, so that nothing has to be compiled. A branch that is never taken counts.
+    Those of what it calls are among them. They stand in its bytecode, so that nothing has to be compiled. A branch that
+    is never taken counts.
     """
     names: set[str] = set()
     known: set[int] = set()
@@ -126,10 +127,10 @@ def _mentioned(function: FunctionType) -> list[Any]:
         each = code.pop()
         names.update(each.co_names)
         code += [part for part in each.co_consts if isinstance(part, CodeType)]
-    found = [function.__globals__[name] for name in names if name in function.__globals__]
-    modules = [each for each in found if isinstance(each, ModuleType) and _package(each) not in _LIBRARIES]
-    found += [getattr(module, name) for module in modules for name in names if hasattr(module, name)]
-    return found + [cell.cell_contents for cell in function.__closure__ or ()]
+    values = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [each for each in values if isinstance(each, ModuleType) and _package(each) not in _LIBRARIES]
+    values += [getattr(module, name) for module in modules for name in names if hasattr(module, name)]
+    return values + [cell.cell_contents for cell in function.__closure__ or ()]
 
 
 class CompiledDecision:

@@ -95,7 +95,7 @@ class Mirror(JobMemory):
         if isinstance(self._scheduler, CompiledScheduler):
             gap = (self._hint_ms,) if isinstance(self._scheduler, LearnedScheduler) else ()
             self._scheduler.bind(state, *gap)
-        self._observation = MirrorObservation(state, self._scheduler.name, self._reports)
+        self._observation = MirrorObservation(state, self._scheduler, self._reports)
 
     def add_moving(self, slot: Slot, index: int, executors: int, *, count_for_job: bool = True) -> None:
         """Count more executors (or fewer, below 0) as on their way to a stage.

@@ -1,4 +1,4 @@
-"""Plan of a service, from which it is made and renewed."""
+"""Plan of a service, by which it starts and reloads."""
 
 from __future__ import annotations
 

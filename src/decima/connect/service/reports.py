@@ -30,6 +30,13 @@ REPORTED = frozenset(
         *("stage_runnable", "stage_slot", "slot_end_ms"),
     }
 )
+#: Fields that a mirror fills where the client reports what runs; executors have other numbers than in a simulation.
+OF_RUNNING = frozenset(
+    {
+        *("executor_stage", "executor_start_ms", "executor_destination", "executor_pool", "executor_moving"),
+        *("heap_event", "heap_size", "num_free", "source", "next_arrival", "arrival_order"),
+    }
+)
 #: Settings that follow from the mode of a session, unless its client says that they do not.
 UNLIKE = ("reoffer", "commit_ahead", "runnable_only", "job_bound")
 #: Words of schedulers -> field of an `OpenRequest` by which a client says that it reports this.
@@ -37,7 +44,12 @@ BY_REQUEST = {RUNNING: "running", GAP: "interarrival_ms"}
 
 
 def reports_of(running: bool, hint_ms: float) -> frozenset[str]:
-    """What a client reports: one that says what runs or not, with this mean interarrival time or 0."""
+    """What a client reports.
+
+    Args:
+        running: Whether it says what runs.
+        hint_ms: Mean interarrival time that it names, or 0.
+    """
     more = {word for word, there in ((RUNNING, running), (GAP, hint_ms > 0.0)) if there}
     return REPORTED | more
 
@@ -53,7 +65,7 @@ def require_reported(scheduler: Scheduler, reports: AbstractSet[str]) -> None:
 
 
 def _who(unknown: list[str]) -> str:
-    """End of a refusal: who does not report something, and how a client says that it does."""
+    """End of a refusal: who does not report this."""
     where = BY_REQUEST | dict.fromkeys(UNLIKE, "unlike")
     if set(unknown) <= where.keys():
         return f"this client does not report ({', '.join(f'OpenRequest.{where[word]}' for word in unknown)})"
@@ -61,7 +73,7 @@ def _who(unknown: list[str]) -> str:
 
 
 class _ReportedState:
-    """State of a mirror for schedulers in Python: a field that is not reported is refused by name."""
+    """State of a mirror for schedulers in Python, who may read reported fields only."""
 
     def __init__(self, state: ClusterState, name: str, reports: AbstractSet[str]) -> None:
         self._state, self._name, self._reports = state, name, reports
@@ -77,12 +89,13 @@ class MirrorObservation(Observation):
 
     Args:
         state: State of the mirror.
-        name: The scheduler's, for refusals.
+        scheduler: Who looks; if it declares ``RUNNING``, it may read the fields of what runs.
         reports: What the client reports.
     """
 
-    def __init__(self, state: ClusterState, name: str, reports: AbstractSet[str]) -> None:
-        super().__init__(_ReportedState(state, name, reports))
+    def __init__(self, state: ClusterState, scheduler: Scheduler, reports: AbstractSet[str]) -> None:
+        fields = reports | OF_RUNNING if RUNNING in getattr(scheduler, "reads", ()) else reports
+        super().__init__(_ReportedState(state, scheduler.name, fields))
         self._reports = reports
 
     def admit(self, scheduler: CompiledScheduler) -> None:

@@ -277,7 +277,7 @@ class Service:
             event(_log, level, "refused", method=name, code=error.code.name, reason=error, peer=context.peer())
 
     def _stranger(self, method: str, metadata: Metadata) -> grpc.RpcMethodHandler | None:
-        """Handler that refuses a call to the scheduler without the token, before its message is read."""
+        """Handler that refuses a call without the token before its message is read."""
         room, _, name = method.strip("/").partition("/")
         if room != NAME or self.address.security.admits(metadata):
             return None

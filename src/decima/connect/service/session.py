@@ -200,7 +200,7 @@ class CallOrder:
 
 
 class Session:
-    """Session of a client with a cluster of its own."""
+    """Session of a client with a private cluster."""
 
     watched = False
 

@@ -68,7 +68,7 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """End the connections of readers that took too long; the loop of the server calls it several times a second."""
+        """End connections of slow readers; the server's loop calls it several times a second."""
         now = time.monotonic()
         for request, until in list(self._until.items()):
             if now > until:

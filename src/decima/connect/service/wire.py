@@ -34,7 +34,7 @@ def stages_in(request: protocol.DecideRequest) -> int:
 
 
 def parts(request: protocol.DecideRequest) -> list[protocol.DecideRequest]:
-    """Messages that say together what a report says, one after the other; only the last one asks for a decision.
+    """Split a report into messages; only the last one asks for a decision.
 
     None has more than ``REPORT_STAGES`` stages, unless they are of one job. Graphs come first, then states. Only the
     first is ``full`` where the report is; numbers of the calls are left to the caller.

@@ -176,7 +176,12 @@ def test_stages_that_have_begun_are_not_delayed():
 def test_a_scheduler_that_delays_is_one_sentence_for_an_old_client(monkeypatch):
     """A simulator whose client does not delay stages."""
     make = protocol.OpenRequest
-    monkeypatch.setattr(protocol, "OpenRequest", lambda **fields: make(**fields | {"delays": False}))
+
+    def old(**fields):
+        return make(**fields | {"delays": False})
+
+    old.FromString = make.FromString  # the service is in this process
+    monkeypatch.setattr(protocol, "OpenRequest", old)
     refusal = pytest.raises(ServiceError, match="delays a stage, and this client delays none")
     with running(sessions()) as service, refusal:
         decima.simulate(STREAM, RemoteScheduler(service.target, "all"), 12, 3)

@@ -151,7 +151,7 @@ class LearnedScheduler(CompiledScheduler):
 
     @property
     def reads(self) -> frozenset[str]:
-        """What its features read of the state, and its rule; the rest of the network reads what every client knows."""
+        """What its features and its rule read; the rest is reported by every client."""
         shape, rule = self.architecture, self._rule
         reads = fields_in(name for feature in shape.stage_features for name in names_read(feature.compute))
         if reads & OF_RUNNING or (shape.delays > 0 and shape.idle == "hold"):

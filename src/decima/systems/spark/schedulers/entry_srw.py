@@ -63,7 +63,7 @@ PRESETS = (
 
 @njit
 def _price_entries(state):
-    """Fill in how many executors each active job may have come: n (n + 1) c <= W E / (pay m), and the first always."""
+    """Fill in how many executors the active jobs may attract."""
     rule = rule_of(state)
     params = rule.params
     level = int(params[P.level])
@@ -90,10 +90,10 @@ def _entry_srw(address):
     state = state_at(address)
     params = rule_of(state).params
     capped_srw.order_by_remaining_work(state)
-    priced = params[P.pay] > 0.0 and state.moving_delay_ms > 0.0
-    if priced:
+    limited = params[P.pay] > 0.0 and state.moving_delay_ms > 0.0
+    if limited:
         _price_entries(state)
-    share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]), priced)
+    share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]), limited)
 
 
 class EntryScheduler(CompiledScheduler):

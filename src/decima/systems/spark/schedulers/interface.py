@@ -61,8 +61,8 @@ _TABLES = {
 
 def fields_in(names: Iterable[str]) -> frozenset[str]:
     """Fields of the state among some names; the tables of durations as ``DURATIONS``."""
-    found = FIELDS.intersection(names)
-    return found - _TABLES | {DURATIONS} if found & _TABLES else found
+    fields = FIELDS.intersection(names)
+    return fields - _TABLES | {DURATIONS} if fields & _TABLES else fields
 
 
 @runtime_checkable
@@ -296,7 +296,7 @@ class Observation:
         return Decision(stage, limit, executor_class=executor_class)
 
     def admit(self, scheduler: CompiledScheduler) -> None:
-        """Called before a compiled scheduler reads the state; an observer of less than a simulation may refuse it."""
+        """Called before a compiled scheduler reads the state; a service may refuse it."""
 
 
 _LARGEST = 2**31 - 1
@@ -331,7 +331,7 @@ class CompiledScheduler:
 
     @property
     def reads(self) -> frozenset[str]:
-        """What it may read of the state, found in its code."""
+        """What it may read of the state, as its code says."""
         return fields_in(self.decision.names)
 
     def _check(self, values: Mapping[str, float]) -> None:

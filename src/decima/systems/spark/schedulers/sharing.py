@@ -63,7 +63,7 @@ def _deserted_stage(state, job):
 
 
 @njit
-def _first_job(state, excess, priced):
+def _first_job(state, excess, limited):
     """Job of smallest key that executors may come to, below its share unless ``excess``."""
     rule = rule_of(state)
     best = NONE
@@ -73,7 +73,7 @@ def _first_job(state, excess, priced):
             continue
         held = job_allocation(state, job)
         full = not excess and held >= rule.job_share[job]
-        if not full and priced and held > 0:
+        if not full and limited and held > 0:
             full = held + 1 > rule.job_most[job]
             full = full and _deserted_stage(state, job) == NONE
         if not full or stands_still(state, job):
@@ -82,7 +82,7 @@ def _first_job(state, excess, priced):
 
 
 @njit
-def share_executors(state, stay_factor, stage_rule, leftover, priced=False):
+def share_executors(state, stay_factor, stage_rule, leftover, limited=False):
     """Decide about the offered executors from ``job_key`` and ``job_share``.
 
     1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times
@@ -91,7 +91,7 @@ def share_executors(state, stay_factor, stage_rule, leftover, priced=False):
     3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the
        stages of the frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
 
-    With ``priced``, executors come to another job up to ``job_most`` only.
+    With ``limited``, executors come to another job up to ``job_most`` only.
     """
     rule = rule_of(state)
     job = state.source_job
@@ -105,10 +105,10 @@ def share_executors(state, stay_factor, stage_rule, leftover, priced=False):
             choose(state, pick_stage(state, job, stage_rule), keep)
             return
     excess = False
-    job = _first_job(state, excess, priced)
+    job = _first_job(state, excess, limited)
     if job == NONE and leftover > 0:
         excess = True
-        job = _first_job(state, excess, priced)
+        job = _first_job(state, excess, limited)
     if job == NONE:
         choose_idle(state)
         return
@@ -117,7 +117,7 @@ def share_executors(state, stay_factor, stage_rule, leftover, priced=False):
     used = int(min(rule.job_share[job], UNLIMITED)) - allocation
     if excess:
         used = offered if leftover == 2 else (offered - 1) // state.num_frontier + 1
-    most = int(rule.job_most[job] if priced else UNLIMITED)
+    most = int(rule.job_most[job] if limited else UNLIMITED)
     if most <= allocation and _deserted_stage(state, job) != NONE:
         stage = _deserted_stage(state, job)
     used = min(used, most - allocation)

@@ -152,7 +152,7 @@ class SparkOrder(CompiledScheduler):
 
     @property
     def reads(self) -> frozenset[str]:
-        """As in any compiled scheduler, and names where pools are given."""
+        """As in any compiled scheduler, and names where there are pools."""
         return super().reads | ({NAMES} if self.pools else set())
 
     def bind(self, state: ClusterState) -> None:
