@@ -23,16 +23,14 @@ TABLES = ("sizes", "runs", "report")
 def read_logs(logs: Sequence[Path]) -> EventLogs:
     """Read the applications of logs with a progress bar."""
     from decima.connect.eventlog.application import read_event_logs
-    from decima.connect.eventlog.files import find_logs
 
-    total = max(1, sum(log.size for log in find_logs(logs)))
     with progress_bar("event logs", 1, share=True) as bar:
-        return read_event_logs(logs, lambda size: bar.update(size / total))
+        return read_event_logs(logs, bar.update)
 
 
 def from_spark(
     logs: Annotated[
-        list[Path], typer.Argument(metavar="LOG", help="Event logs: files, eventlog_v2_ folders, or folders of these.")
+        list[Path], typer.Argument(metavar="LOG", help="Event logs: files, archives, or folders of these.")
     ],
     out: Annotated[Path, option("FILE", "Where to write the profiles: a .parquet.")],
     named_only: Annotated[

@@ -122,17 +122,15 @@ class EventLogs(Sequence[Application]):
         return iter(self.applications)
 
 
-def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = lambda size: None) -> Application:
-    """Read the log of one application: a file, compressed or not, an archive, or a folder.
-
-    `progress` is called with the bytes that were read.
+def read_event_log(path: str | os.PathLike) -> Application:
+    """Read the log of one application: a file, an archive, or a folder.
 
     Raises:
         DataUnavailableError: there is no such file, or it cannot be read.
         EventLogError: it is no event log, or compressed in a way that is not supported.
         ConfigError: it holds several applications.
     """
-    logs = read_event_logs([path], progress, all_attempts=True)
+    logs = read_event_logs([path], all_attempts=True)
     if len(logs) > 1:
         raise ConfigError(f"{path} holds {len(logs)} applications; read them with read_event_logs")
     return replace(logs[0], report=logs.report)
@@ -140,7 +138,7 @@ def read_event_log(path: str | os.PathLike, progress: Callable[[int], object] = 
 
 def read_event_logs(
     paths: Iterable[str | os.PathLike],
-    progress: Callable[[int], object] = lambda size: None,
+    progress: Callable[[float], object] = lambda share: None,
     *,
     all_attempts: bool = False,
 ) -> EventLogs:
@@ -151,7 +149,7 @@ def read_event_logs(
 
     Args:
         paths: Where the logs are.
-        progress: It is called with the bytes that were read.
+        progress: It is called with the share of all bytes that was read since the last call.
         all_attempts: Whether to use all attempts.
 
     Raises:
@@ -160,11 +158,16 @@ def read_event_logs(
     """
     left_out: dict[str, str] = {}
     logs = find_logs(paths, left_out)
-    reads = [read for log in logs if log.started for read in _read(log, progress)]
+    total = max(1, sum(log.size for log in logs))
+
+    def advance(size: int) -> None:
+        progress(size / total)
+
+    reads = [read for log in logs if log.started for read in _read(log, advance)]
     # Parts without the start of an application, by time: each belongs to what ran until then.
     for log in sorted((log for log in logs if not log.started), key=lambda log: log.time_ms or 0):
         before = [read for read in reads if read.goes_on_in(log)]
-        reads += _read(log, progress, before[0] if len(before) == 1 else None)
+        reads += _read(log, advance, before[0] if len(before) == 1 else None)
     applications: dict[ApplicationKey, Application] = {}
     notices = []
     for read in reads:
@@ -214,7 +217,7 @@ class _Read:
     only: bool = True  # whether the log has no other application
 
     def goes_on_in(self, log: LogFiles) -> bool:
-        """Whether a part without a start goes on where these records end: folder, time and ids of tasks agree."""
+        """Whether folder, time and ids of tasks of a part follow on these records."""
         records, ids = self.records, self.records.tasks.numbers["task_id"]
         if log.files[0].parent != self.log.files[-1].parent or records.end_ms is not None:
             return False
@@ -266,7 +269,10 @@ class _Read:
 
 
 def _read(log: LogFiles, progress: Callable[[int], object], before: _Read | None = None) -> list[_Read]:
-    """Read a log, or what follows on records; a second start of an application begins another one."""
+    """Read a log, or the part of one that follows on records.
+
+    A second start of an application begins another one.
+    """
     read = before or _Read(log)
     if before is not None:
         read.notes.append(("note file", "part without a start, read after the others", 1, str(log.path)))
@@ -321,7 +327,7 @@ def log_report(
 ) -> LogReport:
     """Make the report on the log of an application of that name."""
     log, records, damage = read.log, read.records, read.damage
-    rows = [("line", reason, count, "") for reason, count in records.lines.items() if reason != "all"]
+    rows = [("line", reason, count, "") for reason, count in records.lines.items() if count and reason != "all"]
     if damage.long_lines:
         rows.append(
             ("line", f"longer than {MAX_LINE_BYTES // 2**20} MiB or {MAX_VALUES:,} values", damage.long_lines, "")
@@ -395,7 +401,10 @@ def log_report(
 
 
 def _completeness(tasks, stages, queries, lost: int) -> Completeness:
-    """Shares of a log that could be used; failed and repeated tasks, and cancelled jobs, lose nothing."""
+    """Shares of a log that could be used.
+
+    Failed and repeated tasks, and cancelled jobs, lose nothing.
+    """
     expected = tasks[~tasks.use.isin(_EXPECTED)]
     used = int((tasks.use == USED).sum())
     whole = int((stages.tasks_seen >= stages.num_tasks).sum())

@@ -110,7 +110,10 @@ class TaskColumns:
         return len(self.speculative)
 
     def drop_repeated(self) -> int:
-        """Drop tasks whose line the log has before; returns how many. The columns are NumPy arrays from then on."""
+        """Drop tasks whose line the log has before, and return their number.
+
+        The columns are NumPy arrays from then on.
+        """
         self.numbers = {name: np.array(values, np.int64) for name, values in self.numbers.items()}
         stamps = np.stack(list(self.numbers.values()), axis=1)
         if len(np.unique(self.numbers["task_id"])) == len(self):

@@ -1,4 +1,4 @@
-"""Files of Spark event logs: where they are, which belong together, and their lines, compressed or not.
+"""Files of Spark event logs: which belong together, and their lines.
 
 A log is one file or several: `events_<number>_<application>` of Spark in one folder, or files whose first line has the
 number and the context of Databricks. Compression and archives are recognised by the first bytes of a file, so
@@ -101,7 +101,7 @@ class _Head:
 
 
 def find_logs(paths: Iterable[str | os.PathLike], left_out: dict[str, str] | None = None) -> list[LogFiles]:
-    """Find the logs behind paths: files, archives (.zip, .tar), and folders of these at any depth.
+    """Find the logs of files, archives (.zip, .tar) and folders at any depth.
 
     Files in folders that do not begin like a log are passed over; `left_out` receives those that cannot be read, with
     the reason.

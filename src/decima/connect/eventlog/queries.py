@@ -60,7 +60,10 @@ def find_runs(records: EventRecords, app_id: str) -> list[QueryRun]:
 
 
 def _infer_parents(records: EventRecords) -> None:
-    """Parents of stages whose log has none: those of the job that had ended before the first launch."""
+    """Infer the parents of stages whose log has none.
+
+    A stage waits for those of its job that had ended before its first launch.
+    """
     never = (0, 0)
     for job in records.jobs.values():
         if all(records.stages[each].parent_ids is not None for each in job.stage_ids):

@@ -1,4 +1,4 @@
-r"""Identity of applications, and the one report on what could be read of their event logs.
+r"""Identity of applications, and the report on their event logs.
 
 logs = read_event_logs(["/var/spark-events"])
 print("\n".join(logs.report.lines()))
@@ -37,12 +37,12 @@ class ApplicationKey:
 
 @dataclass(frozen=True)
 class Completeness:
-    """How much of the logs could be used: for each of :data:`PARTS`, the number used and the number of all."""
+    """Numbers used and numbers of all, for each of :data:`PARTS`."""
 
     counts: dict[str, tuple[int, int]] = field(default_factory=lambda: dict.fromkeys(PARTS, (0, 0)))
 
     def share(self, part: str) -> float:
-        """Share of one of :data:`PARTS` that could be used, 0 to 1; 0 where the logs have none."""
+        """Share of a part that could be used, 0 to 1; 0 without any."""
         used, all_ = self.counts[part]
         return used / all_ if all_ else 0.0
 
@@ -69,7 +69,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class LogReport:
-    """What was read of event logs, what was not and why, and what is wrong with them.
+    """Report on event logs: what was read, what was not, and why.
 
     The counts of `line` add up to the lines of the logs, those of `task` to their events of ended tasks, those of
     `query` to the queries.
@@ -110,7 +110,7 @@ class LogReport:
 
     @property
     def why(self) -> str:
-        """Largest reasons why tasks and queries were not used, in parentheses for the end of a message."""
+        """Main reasons for what was not used, to end a message."""
         lost: Counter = Counter()
         for notice in self.notices:
             if notice.item in ("query", "task", "note task", "note file") and notice.reason != USED:

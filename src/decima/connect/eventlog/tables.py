@@ -177,7 +177,12 @@ def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame, process: np
 
 
 def processes(records: EventRecords) -> tuple[dict[str, ExecutorRecord], np.ndarray]:
-    """Executor processes by name, those that came back with a number, and that of each task, int64 [tasks]."""
+    """Executor processes by name, and that of each task.
+
+    Returns:
+        The processes, in which those that came back under their id have a number after it; and the index of the process
+        of each task, int64 [tasks].
+    """
     named: dict[str, ExecutorRecord] = {}
     first: dict[str, int] = {}
     for name, lives in records.lives.items():
@@ -246,7 +251,7 @@ def _stated_cores(records: EventRecords, executor: ExecutorRecord) -> int:
 
 
 def _limit(records: EventRecords, executor_profile: int, task_profile: int) -> int:
-    """Most tasks that resources other than cores, such as GPUs, allow at once on an executor."""
+    """Most tasks at once that resources other than cores, such as GPUs, allow."""
     has = records.resources.get(executor_profile, ({}, {}))[0]
     takes = records.resources.get(task_profile, ({}, {}))[1]
     # Less than one of a resource: so many tasks share each.
