@@ -93,9 +93,10 @@ def _counted_queries(application: Application) -> pandas.DataFrame:
 def _simulated(fixed: Application, plan: Plan) -> dict[str, float]:
     """Mean simulated times, from a run on fixed executors."""
     counted = _counted_queries(fixed)
-    (recording,) = read_recordings([fixed.only(list(counted["query"]))], unit="application", hosts="many").recordings
+    read = read_recordings([fixed.only(list(counted["query"]))], unit="application", hosts="many")
+    (recording,), (without,) = read.recordings, read.compared
     driver_ms = recording.driver_ms.copy()
-    driver_ms[0] -= counted.submit_ms.min() - fixed.start_ms  # what was before the first query
+    driver_ms[0] = without.driver_ms[0]  # not what was before the first query
     draws = sweep([replace(recording, driver_ms=driver_ms)], {"fifo": make_scheduler("fifo")}, plan, threads=1)
     return {f"simulated_{name}": float(draws[name].mean()) for name in ("run_s", "executor_hours")}
 

@@ -94,7 +94,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         for executors in params["shown"]:
             for seed in range(params["draws"]):
                 run = run_recording(recordings[0], schedulers[EXPLAINED], executors, seed=seed)
-                sums = time_parts(recordings[0], run)[[f"{part}_s" for part in PARTS]].sum()
+                sums = time_parts(recordings[0], run)[[f"{part}_s" for part in PARTS if part != "unexplained"]].sum()
                 parts.append({"hosts": hosts, "executors": executors, "seed": seed} | sums.to_dict())
     frames = {
         "curve": pandas.concat(curves),

@@ -30,14 +30,20 @@ if TYPE_CHECKING:
 
 # Settings that options of their own have, and those that matter where executors are lost from a cluster of one size.
 WITH_OPTION = ("min_executors", "executor_cores")
+SCHEDULERS = ("spark_fifo", "spark_fair")  # when none is asked for; applications alone need the first
+# Shares beyond which a warning stands beside the answer.
+UNEXPLAINED, APART = 0.1, 0.05
 LOSS_CHANGES = ("executor_startup_ms", "shuffle_service", "replacement_delay_ms")
 SIZES = 40  # that are simulated unless others are asked for
 ROWS = 12  # of the table on the terminal, per scheduler and load
+# Notices that may explain why the recorded run took another time.
+_DISTURBED = ("note executor", "note task", "note stage", "note file")
 _LIMITS = {
     "few_tasks": "too few tasks for the slots",
     "uneven_tasks": "uneven tasks and last waves",
     "driver": "time of the driver",
     "waiting": "jobs that wait for a slot",
+    "unexplained": "time that the log does not explain",
 }
 
 
@@ -55,7 +61,7 @@ def capacity(
     ] = None,
     cores: Annotated[int | None, option("N", "Cores of an executor.", min=1, show_default="as recorded")] = None,
     scheduler: Annotated[
-        list[str] | None, option("SCHEDULER", "May be given several times.", show_default="fifo, fair")
+        list[str] | None, option("SCHEDULER", "May be given several times.", show_default=", ".join(SCHEDULERS))
     ] = None,
     load: Annotated[str, option("X+X", "Factors on the arrival rate of queries; the largest one decides.")] = "1",
     draws: Annotated[int, option("N", "Runs per point.", min=1, max=100_000)] = 20,
@@ -97,6 +103,7 @@ def capacity(
     out: options.ResultOut = None,
     page: Annotated[Path | None, option("FILE", "Write one page with all results (.html).")] = None,
     emit: Annotated[Path | None, option("FILE", "Write the chosen size as options of spark-submit.")] = None,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Also use logs of which less than half is usable.")] = False,
     threads: options.Threads = None,
 ) -> None:
     """Simulate the jobs of event logs on clusters of many sizes: time, cost, limits."""
@@ -124,16 +131,19 @@ def capacity(
         raise ConfigError("--budget bounds the cost; expected --price with it")
     from decima.connect.eventlog.recordings import read_recordings
 
-    with options.opened(scheduler or ["fifo", "fair"]) as schedulers:
+    with options.opened(scheduler or list(SCHEDULERS)) as schedulers:
         with local_logs(logs) as paths:
             applications = read_logs(paths)
         recorded = read_recordings(applications, unit=unit, data=times, hosts=hosts)
+        recorded.report.check(anyway)
+        if wanted is None and budget is None and recorded.interval_s > 0.0:
+            wanted = model.Target("p95_s", recorded.interval_s)
         cores = cores or recorded.cores
         if recorded.unit == "application":
             if loads != (1.0,):
                 raise ConfigError("--load is for queries that arrive at one cluster; expected --unit query with it")
             if scheduler is None:
-                schedulers = {"fifo": schedulers["fifo"]}
+                schedulers = {SCHEDULERS[0]: schedulers[SCHEDULERS[0]]}
         sizes = sizes or default_sizes(max(recorded.sizes) / cores)
         plan = model.Plan(sizes, cores, loads, draws, lose=lose)
         of_losses = {name: value for name, value in switched.items() if lose and name in LOSS_CHANGES}
@@ -141,13 +151,14 @@ def capacity(
         hourly = None if price is None else read_price(price, cores)
         run = partial(model.sweep, recorded.recordings, schedulers, price=hourly, threads=threads)
         swept = run(fixed, progress="capacity")
-        grown = None
+        grown = elastic = None
         if bounds is not None:
             ranged = replace(plan, executors=bounds[1:], dynamic=bounds[0], changes=switched)
+            elastic = ranged.cluster(bounds[1])
             grown = run(ranged, progress="dynamic allocation")
         report = _Report(applications, recorded, plan, times, swept, bounds, grown)
         report.choose(wanted, budget)
-        report.explain(schedulers)
+        report.explain(schedulers, hourly)
     chosen = report.chosen
     drawn = "" if page is None else report.page()
     if out is not None:
@@ -155,7 +166,7 @@ def capacity(
     if page is not None:
         write_text(page, drawn)
     if emit is not None:
-        write_text(emit, model.spark_options(int(chosen.executors), cores, float(chosen.utilization), bounds))
+        write_text(emit, model.spark_options(int(chosen.executors), cores, elastic, recorded.task_cpus))
     for line in report.lines():
         typer.echo(line)
     typer.echo(report.sentence() + wrote(page, out, emit))
@@ -271,11 +282,11 @@ class _Report:
         self.knee = choose_point(self.highest, self.measure)
         self.chosen = choose_point(self.highest, self.measure, target, budget, self.floors)
 
-    def explain(self, schedulers: dict[str, Any]) -> None:
-        """Run the chosen and the largest size in detail, and the recorded one."""
+    def explain(self, schedulers: dict[str, Any], price: Callable[[int], float] | None) -> None:
+        """Run the chosen and the largest size in detail, and the recorded cluster."""
         import pandas
 
-        from decima.systems.spark.capacity import limit_of, run_recording, time_parts
+        from decima.systems.spark.capacity import Plan, limit_of, run_recording, sweep, time_parts
 
         scheduler = schedulers[self.chosen.scheduler]
         self.parts: dict[str, pandas.DataFrame] = {}
@@ -292,9 +303,65 @@ class _Report:
         self.limit = limit_of(self.parts[count(largest, "executor")])
         self.chosen_parts = self.parts[count(int(self.chosen.executors), "executor")]
         # One job per application, whose times are added as those of the table; or all queries of one cluster.
-        self.real_s = sum(float(each.recorded_ms.mean()) / 1000.0 for each in self.recorded.recordings)
-        replays = [run_recording(each, scheduler, each.slots) for each in self.recorded.recordings]
-        self.replayed_s = sum(float(run.jct_ms.mean()) / 1000.0 for run in replays)
+        self.real_s = sum(float(each.recorded_ms.mean()) / 1000.0 for each in self.recorded.compared)
+        self.replayed = {self.measure: 0.0, "executor_hours": 0.0}
+        self.recorded_cost = 0.0 if price is not None else math.nan
+        share = self.recorded.executor_hours / len(self.recorded.recordings)
+        for each in self.recorded.compared:
+            cluster = each.plan or Plan((each.slots,))
+            draws = sweep(
+                [each],
+                {self.chosen.scheduler: scheduler},
+                replace(cluster, draws=self.plan.draws),
+                price=price,
+                threads=1,
+            )
+            cores = cluster.cores if each.plan else self.recorded.cores
+            self.replayed[self.measure] += float(draws[self.measure].mean())
+            self.replayed["executor_hours"] += float(draws.executor_hours.mean()) * cluster.cores / cores
+            if price is not None:
+                executors = max(1, round(each.slots / cores))
+                self.recorded_cost += share * price(executors) / executors
+        self.replayed_s = self.replayed[self.measure]
+        self.apart = self.replayed_s / self.real_s - 1.0 if self.real_s else 0.0
+
+    def warnings(self) -> list[str]:
+        """Sentences on what the answer cannot rest on."""
+        from decima.connect.eventlog.report import HALF
+
+        recorded, lines = self.recorded, []
+        complete = recorded.report.completeness
+        if complete.least < HALF:
+            lines.append(f"Less than half of the logs could be used: {complete}. The answer is about that part alone.")
+        elif complete.least < 1.0:
+            lines.append(f"The logs are not complete: {complete} could be used.")
+        if recorded.unexplained_s > UNEXPLAINED * recorded.total_s:
+            share = 100.0 * recorded.unexplained_s / recorded.total_s
+            lines.append(
+                f"{recorded.unexplained_s:.1f} s of the recorded {recorded.total_s:.1f} s ({share:.0f} %) are "
+                "unexplained: no query ran, and the log does not say why. Every size has them, and the choice rests on "
+                "them."
+            )
+        if self.data != 1.0 or abs(self.apart) <= APART:
+            return lines
+        band = self.points.error_percent.iloc[0]
+        outside = f", and lies outside of the band of ± {band:.0f} %" if abs(self.apart) * 100.0 > band else ""
+        notes = recorded.report.notices
+        causes = [f"{note.count} {note.item[5:]}: {note.reason}" for note in notes if note.item in _DISTURBED]
+        causes += [f"{recorded.left_out} queries not used"] if recorded.left_out else []
+        causes += [f"{count(recorded.late, 'executor')} that came after the first query"] if recorded.late else []
+        causes += ["dynamic allocation"] if recorded.dynamic else []
+        why = "; ".join(causes[:6])
+        lines.append(
+            f"The recorded time is {self.real_s:.1f} s, the simulated one {self.replayed_s:.1f} s "
+            f"({100.0 * self.apart:+.1f} %){outside}; "
+            + (
+                f"possible causes: {why}."
+                if why
+                else "the log has no sign of a cause: task times vary, or the machine was busy."
+            )
+        )
+        return lines
 
     def assumptions(self) -> list[str]:
         """Sentences about what the predictions take for granted."""
@@ -345,6 +412,7 @@ class _Report:
         left = f", {self.recorded.left_out} left out" if self.recorded.left_out else ""
         what = "as one cluster's queries" if self.recorded.unit == "query" else "each application alone"
         lines = [f"{count(len(self.recorded.recordings), 'recording')}, {what}: {queries}{left}"]
+        lines += [*self.recorded.report.lines(), *self.recorded.streams]
         times = ("run_s",) if self.measure == "run_s" else ("mean_s", "p50_s", "p95_s")
         head = ["executors", *(name[:-2] for name in times), "95 % interval", "hours", "cost", "used", "error"]
         for (scheduler, load), rows in self.points.groupby(["scheduler", "load"], sort=False):
@@ -365,17 +433,34 @@ class _Report:
                 for cells in table
             ]
         lines += self.dynamic_lines()
-        change = 100.0 * (self.replayed_s / self.real_s - 1.0) if self.real_s else 0.0
-        lines.append(
-            f"recorded {self.real_s:.1f} s on {', '.join(map(str, self.recorded.sizes))} slots, simulated there "
-            f"{self.replayed_s:.1f} s ({change:+.1f} %)"
-            if self.data == 1.0
-            else f"recorded {self.real_s:.1f} s with the recorded input"
-        )
+        lines += self.recorded_lines()
+        lines += [f"warning: {warning}" for warning in self.warnings()]
         lines += self.assumptions()
         lines.append(
             f"knee: {count(int(self.knee.executors), 'executor')} with {self.knee.scheduler}; beyond it: "
             f"{_LIMITS[self.limit]}; critical path with the driver {self.floors[self.measure]:.1f} s"
+        )
+        return lines
+
+    def recorded_lines(self) -> list[str]:
+        """The recorded run: its time, what it is made of, executor hours and cost, beside the simulated ones."""
+        recorded = self.recorded
+        slots = ", ".join(map(str, recorded.sizes))
+        cluster = f"up to {slots} slots with dynamic allocation" if recorded.dynamic else f"{slots} slots"
+        lines = [
+            f"recorded {self.real_s:.1f} s on {cluster}, simulated there {self.replayed_s:.1f} s "
+            f"({100.0 * self.apart:+.1f} %), without the time between queries"
+            if self.data == 1.0
+            else f"recorded {self.real_s:.1f} s with the recorded input, without the time between queries"
+        ]
+        lines.append(
+            f"recorded run {recorded.total_s:.1f} s: {recorded.left_out_s:.1f} s of it only queries that are not used, "
+            f"{recorded.unexplained_s:.1f} s unexplained"
+        )
+        hours = self.replayed["executor_hours"]
+        cost = "" if math.isnan(self.recorded_cost) else f", cost {self.recorded_cost:.4g}"
+        lines.append(
+            f"recorded {recorded.executor_hours:.3g} executor hours{cost}; simulated there {hours:.3g} for the queries"
         )
         return lines
 
@@ -448,8 +533,18 @@ class _Report:
             "queries": self.recorded.used,
             "queries_left_out": self.recorded.left_out,
             "data": self.data,
+            "report": self.recorded.report.document(),
+            "warnings": self.warnings(),
             "recorded_s": self.real_s,
             "simulated_s": self.replayed_s,
+            "run_s": self.recorded.total_s,
+            "left_out_s": self.recorded.left_out_s,
+            "unexplained_s": self.recorded.unexplained_s,
+            "dynamic_recorded": self.recorded.dynamic,
+            "recorded_executor_hours": self.recorded.executor_hours,
+            "simulated_executor_hours": self.replayed["executor_hours"],
+            "recorded_cost": None if math.isnan(self.recorded_cost) else self.recorded_cost,
+            "stream_interval_s": self.recorded.interval_s if self.recorded.interval_s > 0.0 else None,
             "critical_path_s": self.floors,
             "assumptions": self.assumptions(),
             "errors_percent": {
@@ -464,6 +559,14 @@ class _Report:
             "dynamic": [] if self.dynamic is None else self.dynamic.to_dict("records"),
         }
 
+    def logs(self) -> pandas.DataFrame:
+        """Notices and the completeness of the logs."""
+        import pandas
+
+        report = self.recorded.report
+        share = [["", "completeness", f"{report.completeness} could be used", "", ""]]
+        return pandas.concat([pandas.DataFrame(share, columns=report.table.columns), report.table], ignore_index=True)
+
     def page(self) -> str:
         """The page."""
         from decima.plotting import capacity as plots
@@ -471,7 +574,8 @@ class _Report:
         measure = self.measure if self.target is None else self.target.measure
         recorded = []
         if self.data == 1.0 and len(self.recorded.recordings) == 1 and measure == self.measure:
-            recorded = [(max(1, round(self.recorded.recordings[0].slots / self.cores)), self.real_s)]
+            real_s = float(self.recorded.recordings[0].recorded_ms.mean()) / 1000.0
+            recorded = [(max(1, round(self.recorded.recordings[0].slots / self.cores)), real_s)]
         curve = plots.time_curve(
             self.points,
             measure=measure,
@@ -490,7 +594,8 @@ class _Report:
         return plots.page(
             "Capacity from event logs",
             [
-                ("Answer", [self.sentence() + ".", self.lines()[-1] + ".", *self.assumptions()]),
+                ("Answer", [self.sentence() + ".", self.lines()[-1] + ".", *self.warnings(), *self.assumptions()]),
+                ("The logs", [*(f"{line}." for line in [*self.recorded_lines(), *self.recorded.streams]), self.logs()]),
                 ("Time", [curve.figure]),
                 ("Cost", [plots.cost_curve(self.points, measure=measure).figure]),
                 ("What the time is made of", [plots.part_bars(self.parts).figure, self._jobs()]),

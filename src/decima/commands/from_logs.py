@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,7 +47,7 @@ def from_spark(
     tables = {name: out.with_suffix(f".{name}.csv") for name in TABLES}
     for path in (out, *tables.values()):
         check_output(path, ".parquet" if path is out else ".csv", inputs=tuple(logs))
-    from decima.connect.eventlog.profiles import collect_profiles
+    from decima.connect.eventlog.profiles import LOG_SETTINGS, collect_profiles
     from decima.connect.eventlog.report import USED
     from decima.workload import write_profiles
 
@@ -61,7 +62,7 @@ def from_spark(
         table = getattr(collected, name)
         write_table(path, table.table if name == "report" else table)
     with output_path(out) as temporary:
-        write_profiles(collected.profiles, temporary, {"label": out.stem})
+        write_profiles(collected.profiles, temporary, {"label": out.stem, "settings": json.dumps(LOG_SETTINGS)})
     tasks = sum(note.count for note in collected.report.notices if (note.item, note.reason) == ("task", USED))
     typer.echo(
         f"{count(len(logs_read), 'event log')}: {count(len(collected.profiles), 'profile')} of "

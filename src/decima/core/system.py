@@ -273,10 +273,31 @@ def chosen_settings(
     """
     replaced = {name: value for name, value in fields.items() if value is not None}
     if cluster is None:
-        return system_for(jobs, system).settings_type.of_mode(mode or "paper", **replaced)
+        chosen = system_for(jobs, system)
+        return chosen.settings_type.of_mode(mode or "paper", **with_defaults(settings_of(jobs, chosen), replaced))
     if named := [*replaced, *(["mode"] * (mode is not None)), *(["system"] * (system is not None))]:
         raise ConfigError(f"{', '.join(named)} cannot be given beside cluster; use cluster.replace(...)")
     return cluster
+
+
+def settings_of(jobs: object, system: System) -> Mapping[str, Any]:
+    """Settings that jobs bring: those of a workload, of a text, or that all workloads of a list have."""
+    if isinstance(jobs, (str, Path)):
+        jobs = system.read_jobs(str(jobs))
+    if isinstance(jobs, (list, tuple)) and jobs:
+        first, *others = (settings_of(each, system) for each in jobs)
+        return first if all(each == first for each in others) else {}
+    return getattr(jobs, "settings", {})
+
+
+def with_defaults(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values, and of the settings that jobs bring those that do not contradict them.
+
+    A delay of executors that start or move has an effect only where they do.
+    """
+    delays = any(values.get(name) for name in ("moving_delay_ms", "warmup_delay_ms"))
+    kept = {name: value for name, value in defaults.items() if not (delays and name == "startup")}
+    return kept | dict(values)
 
 
 def form_for(scheduler: SystemScheduler, jobs: SystemWorkload | Iterable[SystemWorkload] | bool) -> SystemScheduler:

@@ -21,6 +21,7 @@ PARTS = {
     "uneven_tasks": ("uneven tasks", style.VERMILION),
     "driver": ("driver", style.GREY),
     "waiting": ("waiting for a slot", style.PINK),
+    "unexplained": ("unexplained", style.BLACK),
 }
 MEASURES = {"run_s": "run time", "mean_s": "mean JCT", "p50_s": "median JCT", "p95_s": "95th percentile of JCT"}
 
@@ -110,8 +111,9 @@ def part_bars(parts: Mapping[str, pandas.DataFrame], axes: Axes | None = None) -
         parts: By label, a table with a column per part of :data:`PARTS`, such as `work_s`.
     """
     left = np.zeros(len(parts))
-    totals = np.array([sum(float(table[f"{part}_s"].sum()) for part in PARTS) for table in parts.values()])
-    for part, (label, color) in PARTS.items():
+    there = {part: words for part, words in PARTS.items() if all(f"{part}_s" in table for table in parts.values())}
+    totals = np.array([sum(float(table[f"{part}_s"].sum()) for part in there) for table in parts.values()])
+    for part, (label, color) in there.items():
         sums = [float(table[f"{part}_s"].sum()) for table in parts.values()]
         share = 100.0 * np.array(sums) / np.maximum(totals, 1e-12)
         axes.barh(range(len(parts)), share, left=left, color=color, label=label)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,6 +79,8 @@ class Workload:
     # The profiles that the jobs were drawn from, when known, else the distinct profiles of the jobs; workloads of one
     # universe share the simulator's tables.
     universe: tuple[JobProfile, ...] = ()
+    # Settings of the cluster that the jobs bring, defaults of their runs; those of event logs have some.
+    settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(self.jobs))

@@ -48,7 +48,8 @@ def load(path: str | os.PathLike) -> Workload:
         raise WorkloadError(f"a workload file is given by its path, got {path!r:.60}")
     path = Path(path)
     if path.suffix == ".parquet":
-        return Workload(tuple(Job(profile) for profile in parquet.read_profiles(path)), path.stem)
+        jobs = tuple(Job(profile) for profile in parquet.read_profiles(path))
+        return Workload(jobs, path.stem, settings=parquet.read_settings(path))
     with parquet.inside(path):
         content = _parse(path)
         if is_workflow(content):
@@ -81,7 +82,7 @@ def save(workload: Workload, path: str | os.PathLike) -> None:
             reference = {"profile": key}
         references[profile] = reference
     jobs = [references[job.profile] | _arrival_body(job) for job in workload.jobs]
-    atomic_write_text(path, _layout(workload.label, profiles, jobs))
+    atomic_write_text(path, _layout(workload.label, workload.settings, profiles, jobs))
 
 
 def _parse(path: Path) -> Any:
@@ -102,11 +103,12 @@ def _workload(content: Any, default_label: str) -> Workload:
         content = {"jobs": content}
     where = "workload"
     _expect(where, "the content", content, dict)
-    _check_keys(where, content, required=("jobs",), optional=("label", "profiles"))
+    _check_keys(where, content, required=("jobs",), optional=("label", "profiles", "settings"))
     bodies = _expect(where, "profiles", content.get("profiles", {}), dict)
     named = {name: _profile(f"profile {name!r}", name, body) for name, body in bodies.items()}
     jobs = [_job(index, entry, named) for index, entry in enumerate(_expect(where, "jobs", content["jobs"], list))]
-    return Workload(tuple(jobs), _expect(where, "label", content.get("label", default_label), str))
+    label = _expect(where, "label", content.get("label", default_label), str)
+    return Workload(tuple(jobs), label, settings=_expect(where, "settings", content.get("settings", {}), dict))
 
 
 def _job(index: int, entry: Any, named: Mapping[str, JobProfile]) -> Job:
@@ -275,13 +277,13 @@ def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
     return body
 
 
-def _layout(label: str, profiles: dict[str, dict], jobs: list[dict]) -> str:
+def _layout(label: str, settings: Mapping[str, Any], profiles: dict[str, dict], jobs: list[dict]) -> str:
     """Format the file with one line per profile and per job."""
 
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
-    lines = ["{", f'"label": {text(label)},']
+    lines = ["{", f'"label": {text(label)},', *([f'"settings": {text(dict(settings))},'] if settings else [])]
     if profiles:
         lines += ['"profiles": {', ",\n".join(f"  {text(key)}: {text(body)}" for key, body in profiles.items()), "},"]
     lines += ['"jobs": [', ",\n".join(f"  {text(job)}" for job in jobs), "]", "}"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -155,6 +157,21 @@ def read_metadata(path: str | os.PathLike) -> dict[str, str]:
     if not schema.equals(_schema(tuple(name for name in OPTIONAL if name in schema.names))):
         raise WorkloadError(f"{path}: columns are {schema.names}; expected {_schema().names} with the documented types")
     return text
+
+
+def read_settings(path: str | os.PathLike) -> dict[str, Any]:
+    """Settings of the cluster that the jobs of a file bring; empty where there are none.
+
+    Raises:
+        WorkloadError: the file is no file of profiles, or its settings are no JSON object.
+    """
+    try:
+        settings = json.loads(read_metadata(path).get("settings", "{}"))
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise WorkloadError(f"{path}: the settings in it are no JSON object")
+    return settings
 
 
 def _arrow(path: str | os.PathLike, read):

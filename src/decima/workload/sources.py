@@ -303,6 +303,16 @@ class JobSpec:
     requests: str = "none"  # what stages ask for
     options: dict[str, Any] = field(default_factory=dict)  # options of the source
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the cluster that the jobs of a file bring; empty where there are none."""
+        from decima.workload import load
+        from decima.workload.parquet import read_settings
+
+        if self.path is None or not self.path.is_file():
+            return {}
+        return read_settings(self.path) if self.path.suffix == ".parquet" else dict(load(self.path).settings)
+
     def workload(self, seed: int) -> Workload:
         """Read the file, or draw the workload of this seed.
 

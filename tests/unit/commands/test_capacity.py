@@ -7,7 +7,19 @@ import pytest
 from decima.commands.capacity import default_sizes, read_price, read_sizes
 from decima.core.errors import ConfigError
 from tests.unit.commands.calls import names, read_json, refuse, run, show, succeed
-from tests.unit.connect.event_lines import LOGS, small_log, write
+from tests.unit.connect.event_lines import (
+    LOGS,
+    application_start,
+    executor_added,
+    executor_removed,
+    job_end,
+    job_start,
+    line,
+    small_log,
+    stage,
+    task_end,
+    write,
+)
 
 QUERIES = LOGS / "queries.zstd"
 FEW = ("--executors", "1+2+4", "--cores", 1, "--draws", 3)
@@ -24,10 +36,10 @@ def test_answer_table_and_files_which_the_same_call_writes_again(folder):
     assert sorted(written) == ["e.conf", "o.json", "p.html"]
     lines = shown.splitlines()
     assert lines[0].startswith("1 recording, each application alone: 6 queries used")
-    table = [line.split() for line in lines if re.match(r" +\d+\*? ", line)]
+    table = [line.split() for line in lines if re.match(r" +\d+\*? .* s ", line)]
     assert [row[0].rstrip("*") for row in table] == ["1", "2", "4"]
     assert any("the logs have one size" in line.lower() for line in lines)
-    assert re.search(r"executors? of 1 core with fifo \(knee\): run [\d.]+ s ± 15 %", lines[-1])
+    assert re.search(r"executors? of 1 core with spark_fifo \(knee\): run [\d.]+ s ± 15 %", lines[-1])
     document = read_json(folder / "o.json")
     assert [point["executors"] for point in document["points"]] == [1, 2, 4]
     assert document["points"][0]["run_s_low"] <= document["points"][0]["run_s"] <= document["points"][0]["run_s_high"]
@@ -40,7 +52,10 @@ def test_answer_table_and_files_which_the_same_call_writes_again(folder):
     assert "<h2>What the time is made of</h2>" in page
     assert page.count("<svg") >= 4
     chosen = document["chosen"]["executors"]
-    assert f"--num-executors {chosen} " in (folder / "e.conf").read_text(encoding="utf-8")
+    assert f"--num-executors {chosen}\n" in (folder / "e.conf").read_text(encoding="utf-8")
+    assert document["report"]["completeness"]["least"] == 1.0
+    assert "completeness: 100 % of tasks, 100 % of stages, 100 % of queries could be used" in lines
+    assert "100 % of tasks" in page
     assert show("capacity", QUERIES, *FEW, "--price", 0.5, *files) == shown
     assert contents(folder) == written
 
@@ -109,7 +124,8 @@ def test_bad_options(words, sentence, folder):
 def test_bad_logs(folder):
     cut = write(folder / "cut", small_log()[:-1])
     sentence = refuse("capacity", cut)
-    assert sentence == "no application in the event logs has a complete query; nothing can be simulated"
+    assert sentence.startswith("no application in the event logs has a complete query; nothing can be simulated (")
+    assert "1 query: a job did not end in the log" in sentence
     (folder / "secret").write_bytes(b"\x8f\x03 encrypted")
     assert "holds no event of a Spark event log" in refuse("capacity", folder / "secret")
     assert refuse("capacity", folder / "missing") == f"no event log at {folder / 'missing'}"
@@ -138,17 +154,98 @@ def test_dynamic_allocation_and_losses(folder):
     files = ("--out", folder / "o.json", "--page", folder / "p.html", "--emit", folder / "e.conf")
     call = ("capacity", QUERIES, *FEW, "--dynamic", "1-4", "--set", "settings.executor_startup_ms=100", "--price", 0.5)
     shown = show(*call, *files)
-    assert re.search(r"dynamic allocation, 1 to 4 executors, fifo, load 1: run [\d.]+ s, [\d.e-]+ exec", shown)
+    assert re.search(r"dynamic allocation, 1 to 4 executors, spark_fifo, load 1: run [\d.]+ s, [\d.e-]+ exec", shown)
     document = read_json(folder / "o.json")
     (ranged,), points = document["dynamic"], {point["executors"]: point for point in document["points"]}
     assert (ranged["min_executors"], ranged["executors"]) == (1, 4)
     assert points[1]["run_s"] < ranged["run_s"] < points[4]["run_s"]  # more executors disturb each other on one host
     assert points[1]["executor_hours"] < ranged["executor_hours"] < points[4]["executor_hours"] / 2
     assert ranged["cost"] == pytest.approx(0.5 * ranged["executor_hours"])
-    assert "spark.dynamicAllocation.minExecutors 1" in (folder / "e.conf").read_text(encoding="utf-8")
+    emitted = (folder / "e.conf").read_text(encoding="utf-8")
+    assert "spark.dynamicAllocation.minExecutors 1\n" in emitted
+    assert "# settings.executor_startup_ms=100 was simulated; Spark has no such setting\n" in emitted
     assert "<h2>Dynamic allocation</h2>" in (folder / "p.html").read_text(encoding="utf-8")
     losing = run(*call, "--lose", 300, "--out", folder / "l.json")
     assert "Every executor is lost 300 times an hour on average and replaced" in losing.stdout
     lost = read_json(folder / "l.json")
     assert lost["points"][0]["run_s"] > points[1]["run_s"]
     assert lost["dynamic"][0]["run_s"] > ranged["run_s"]
+
+
+def lossy_log(lost):
+    """A query of ten stages of two tasks, so many of which have no end of their second one."""
+    stages = [stage(number, 2, (number - 1,) if number else (), number) for number in range(10)]
+    lines = [application_start(), executor_added("1", 0, 2), job_start(0, stages)]
+    for number in range(10):
+        for index in range(1 if number < lost else 2):
+            lines.append(task_end(2 * number + index, number, 1000 * number, 1000 * number + 1000, index))
+    return [*lines, job_end(0, 10_000)]
+
+
+@pytest.mark.parametrize(("lost", "refused"), [(0, False), (4, False), (6, True)])
+def test_what_is_lost_stands_beside_every_answer(lost, refused, tmp_path, folder):
+    log = write(tmp_path / "log", lossy_log(lost))
+    files = ("--out", folder / "o.json", "--page", folder / "p.html")
+    if refused:
+        sentence = refuse("capacity", log, *FEW, *files)
+        assert sentence.startswith("only 70 % of tasks, 40 % of stages, 100 % of queries")
+        assert "6 task: not in the log although the job succeeded" in sentence
+        assert names(folder) == []
+    shown = show("capacity", log, *FEW, *files, *(("--anyway",) if refused else ()))
+    document, page = read_json(folder / "o.json"), (folder / "p.html").read_text(encoding="utf-8")
+    assert document["report"]["completeness"]["stages"] == pytest.approx((10 - lost) / 10)
+    warning = "Less than half of the logs could be used" if refused else "The logs are not complete"
+    for text in (shown, page, "".join(document["warnings"])):
+        assert (warning in text) == bool(lost)
+
+
+def test_unexplained_time_is_a_warning_and_not_the_driver_s(tmp_path, folder):
+    ends = [job_start(7, [stage(9, 1, (), 9)], 602_000), task_end(9, 9, 602_000, 604_000), job_end(7, 604_000)]
+    log = write(tmp_path / "log", [application_start(), *small_log()[1:], *ends])
+    shown = show("capacity", log, *FEW, "--out", folder / "o.json")
+    document = read_json(folder / "o.json")
+    assert document["unexplained_s"] > 590.0
+    assert document["recorded_s"] < 10.0
+    assert "are unexplained: no query ran, and the log does not say why" in shown
+    assert "beyond it: time that the log does not explain" in shown
+
+
+def test_a_stream_is_sized_by_its_interval(tmp_path, folder):
+    stream = {"sql.streaming.queryId": "s", "spark.job.description": "words"}
+    batches = []
+    for number in range(5):  # 4 tasks of 1 s, one every 3 s: 2 slots
+        at, tasks = 3000 * number, range(4)
+        batches += [job_start(number, [stage(number, 4, (), number)], at, **stream)]
+        batches += [task_end(10 * number + each, number, at, at + 1000, each) for each in tasks]
+        batches += [job_end(number, at + 1000)]
+    log = write(tmp_path / "log", [application_start(), executor_added("1", 0, 4), *batches])
+    shown = show("capacity", log, *FEW, "--hosts", "many", "--out", folder / "o.json")
+    assert "stream words: 5 micro-batches, one every 3 s" in shown
+    assert "2 executors of 1 core" in shown.splitlines()[-1]
+    assert "(smallest for p95<3s)" in shown.splitlines()[-1]
+    assert read_json(folder / "o.json")["stream_interval_s"] == 3.0
+
+
+def test_recorded_dynamic_allocation_is_compared_with_its_simulation(tmp_path, folder):
+    settings = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.executorIdleTimeout": "1s"}
+    lines = [
+        line("SparkListenerEnvironmentUpdate", **{"Spark Properties": settings}),
+        *(application_start(), executor_added("1"), executor_added("2")),
+        job_start(0, [stage(1, 3, (), 1)]),
+        *(task_end(0, 1, 0, 1000, 0), task_end(1, 1, 0, 1000, 1, "2"), task_end(2, 1, 1000, 9000, 2)),
+        executor_removed("2", 2000, "Executor killed by driver."),
+        job_end(0, 9000),
+    ]
+    log = write(tmp_path / "log", lines)
+    shown = show("capacity", log, *FEW, "--price", 3600, "--out", folder / "o.json")
+    document = read_json(folder / "o.json")
+    assert document["dynamic_recorded"]
+    assert "on up to 2 slots with dynamic allocation, simulated there" in shown
+    assert document["recorded_executor_hours"] == pytest.approx(11.0 / 3600.0)
+    assert document["recorded_cost"] == pytest.approx(11.0)
+    assert document["simulated_executor_hours"] > 0.0
+
+
+def test_losses_without_an_end_are_refused(folder):
+    sentence = refuse("capacity", QUERIES, *FEW, "--lose", 1e9, "--out", folder / "o.json")
+    assert sentence.startswith("--lose 1e+09: with 1 executor, which live 3.6e-06 s on average, a task takes up to")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from decima.commands.shared.options import option, set_option
 from decima.core.grammar import MOST, changed_texts, read_fields
 
@@ -81,6 +83,22 @@ class Options(ClusterOptions):
     """Options of jobs and of the simulated cluster."""
 
     jobs: Jobs = "tpch"
+
+    def of_values(self, values: dict[str, Any], time_limit_s: float | None = None) -> Settings:
+        """Settings of the simulator; jobs of event logs bring defaults, which a line says."""
+        from decima.core.system import with_defaults
+
+        given = self.spec().settings
+        merged = with_defaults(given, values)
+        taken = ", ".join(
+            f"{name}={str(value).lower() if isinstance(value, bool) else f'{value:g}'}"
+            for name, value in given.items()
+            if name in merged and name not in values
+        )
+        if taken:
+            change = "--set settings.NAME=VALUE changes them"
+            typer.echo(f"{self.jobs} brings settings of its cluster: {taken} ({change})")
+        return super().of_values(merged, time_limit_s)
 
     def spec(self) -> JobSpec:
         """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +56,7 @@ class Application:
     queries: pandas.DataFrame  # one row per query
     executors: pandas.DataFrame  # one row per executor process
     report: LogReport  # what was read, what was not and why
+    settings: Mapping[str, str] = field(default_factory=dict)  # Spark's configuration, as far as the log has it
 
     @property
     def left_out(self) -> pandas.DataFrame:
@@ -265,6 +266,7 @@ class _Read:
             queries=queries,
             executors=executors,
             report=log_report(self, str(key), tasks, stages, queries, executors),
+            settings=records.settings,
         )
 
 

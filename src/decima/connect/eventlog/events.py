@@ -49,7 +49,10 @@ JOB_PROPERTIES = frozenset({
 })  # fmt: skip
 SETTINGS = frozenset({
     "spark.master", "spark.executor.cores", "spark.task.cpus", "spark.sql.adaptive.enabled",
-    "spark.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.enabled", "spark.dynamicAllocation.minExecutors", "spark.dynamicAllocation.maxExecutors",
+    "spark.dynamicAllocation.initialExecutors", "spark.dynamicAllocation.executorIdleTimeout",
+    "spark.dynamicAllocation.schedulerBacklogTimeout", "spark.dynamicAllocation.sustainedSchedulerBacklogTimeout",
+    "spark.shuffle.service.enabled", "spark.executor.instances",
 })  # fmt: skip
 TASK_TEXTS = ("executor", "host", "status", "end_reason", "task_type")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.connect.eventlog.application import Application
-from decima.connect.eventlog.recordings import LABEL, QueryRecord, cluster_slots, query_records, stated_size
+from decima.connect.eventlog.recordings import LABEL, QueryRecord, cluster_slots, query_records
 from decima.evaluation.statistics import mean_interval
 from decima.systems.spark.capacity import Recording
 from decima.systems.spark.loop import new_state
@@ -66,7 +66,7 @@ def predict_runs(
     import pandas
 
     known: dict[str, list[QueryRecord]] = defaultdict(list)
-    for records in query_records([stated_size(application) for application in sources], data):
+    for records in query_records(sources, data)[1]:
         for record in records:
             known[record.profile.name].append(record)
     scheduler = make_scheduler("fifo")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas
 
 SOURCE = "spark"
+#: Settings of the simulated cluster: queries of one SparkContext pay neither a moving delay nor the start of a JVM.
+LOG_SETTINGS = {"moving_delay_ms": 0.0, "startup": False}
 _NUMBER, _DIGITS = re.compile(r" \(\d+\)$|^AQEShuffleRead$"), re.compile(r"\d+|^AQEShuffleRead$")
 
 
@@ -76,7 +78,8 @@ def from_logs(*paths: str | os.PathLike, anyway: bool = False) -> LogWorkload:
         anyway: also use logs of which less than half is usable.
 
     Returns:
-        The workload; its `report` says what was used and what was not.
+        The workload; its `report` says what was used and what was not. Its `settings` are defaults of its runs: queries
+        of one SparkContext pay neither a moving delay nor the start of a JVM.
 
     Raises:
         DataUnavailableError: a path holds no log.
@@ -87,7 +90,8 @@ def from_logs(*paths: str | os.PathLike, anyway: bool = False) -> LogWorkload:
     if not collected.profiles:
         raise EventLogError(f"no complete query in {', '.join(map(str, paths)) or 'no event log'}{report.why}")
     report.check(anyway)
-    return LogWorkload(tuple(map(Job, collected.profiles)), "queries of event logs", report=report)
+    jobs = tuple(map(Job, collected.profiles))
+    return LogWorkload(jobs, "queries of event logs", report=report, settings=LOG_SETTINGS)
 
 
 def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:

@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from decima.connect.eventlog.application import Application
-from decima.connect.eventlog.profiles import collect_profiles
-from decima.connect.eventlog.report import USED
+from decima.connect.eventlog.application import Application, EventLogs
+from decima.connect.eventlog.profiles import LogProfiles, collect_profiles
+from decima.connect.eventlog.queries import NOTHING
+from decima.connect.eventlog.report import USED, LogReport
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError, EventLogError
-from decima.systems.spark.capacity import Recording
+from decima.systems.spark.capacity import Plan, Recording, elastic_of
+from decima.systems.spark.settings import ELASTIC_SWITCHES
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import MAX_LEVEL, WAVES, JobProfile, Stage
 
@@ -30,14 +32,31 @@ LABEL = "event logs"
 
 @dataclass(frozen=True, eq=False)
 class LogRecordings:
-    """Recordings of some logs, and what was left out."""
+    """Recordings of some logs, and what of the logs is not in them."""
 
     recordings: list[Recording]
+    # The same without the time between queries, in which nothing depends on the cluster: for the comparison of recorded
+    # and simulated times, which have the same work in them.
+    compared: list[Recording]
     unit: str  # `application`, each of them a job on a cluster of its own, or `query`, all on one cluster
     sizes: tuple[int, ...]  # slots of the applications, ascending
     cores: int  # slots of an executor, the most frequent number
+    task_cpus: int  # cores of a task, the most frequent number
     used: int  # queries
     left_out: int  # queries that no profile could be made of
+    report: LogReport  # that of the applications, and notes on the merging
+    total_s: float  # run time of the applications, from their start to the end of their last used query
+    left_out_s: float  # of it, only queries that are not used held the cluster
+    unexplained_s: float  # of it, no query ran and the log does not say why; it is in the recordings, on every size
+    executor_hours: float  # of the recorded executors within it
+    late: int  # executors that came after the first query began
+    interval_s: float  # least median time between micro-batches of a stream; NaN without a stream
+    streams: tuple[str, ...]  # a sentence on each
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether executors of a recording came and went."""
+        return any(each.plan for each in self.recordings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,53 +100,124 @@ def read_recordings(
         raise ConfigError(f"hosts is {hosts!r}; expected one of {', '.join(HOSTS)}")
     if not is_number(data) or not 0.0 < data < math.inf:
         raise ConfigError(f"data is {data!r}; expected a factor above 0")
-    applications = [stated_size(application) for application in applications]
-    records = query_records(applications, data, hosts)
+    collected, records = query_records(applications, data, hosts)
     used = [(application, queries) for application, queries in zip(applications, records, strict=True) if queries]
+    report = collected.report if collected else LogReport()
     if not used:
-        raise EventLogError("no application in the event logs has a complete query; nothing can be simulated")
+        raise EventLogError(
+            f"no application in the event logs has a complete query; nothing can be simulated{report.why}"
+        )
+    streams = [row for application, _ in used for row in application.streams.itertuples()]
     if unit == "auto":
-        alone = all(bool(application.queries.alone.all()) for application, _ in used)
+        alone = not streams and all(bool(application.queries.alone.all()) for application, _ in used)
         unit = "application" if alone else "query"
+    elif unit == "application" and streams:
+        raise ConfigError("the logs have a stream, whose micro-batches wait for their trigger; expected --unit query")
     if unit == "application":
-        recordings = [_application(application, queries) for application, queries in used]
+        pairs = [_application(application, queries) for application, queries in used]
+        recordings, compared = [whole for whole, _ in pairs], [queries for _, queries in pairs]
     else:
-        recordings = [_shared(used)]
-    cores = np.concatenate([application.executors.slots.to_numpy(np.int64) for application, _ in used])
+        recordings, compared = [_shared(used)], [_shared(used, worked=True)]
+    executors = [application.executors for application, _ in used]
+    slots = np.concatenate([each.slots.to_numpy(np.int64) for each in executors])
+    cpus = np.concatenate([each.cores.to_numpy(np.int64) // each.slots.to_numpy(np.int64) for each in executors])
+    count = sum(len(queries) for queries in records)
+    times = np.array([_times_s(application, queries) for application, queries in used]).sum(axis=0).tolist()
+    intervals = [row.interval_ms / 1000.0 for row in streams if row.interval_ms > 0.0]
     return LogRecordings(
         recordings,
+        compared,
         unit,
         tuple(sorted({cluster_slots(application) for application, _ in used})),
-        int(np.bincount(cores).argmax()),
-        sum(len(queries) for queries in records),
-        sum(len(application.queries) for application in applications) - sum(len(queries) for queries in records),
+        int(np.bincount(slots).argmax()),
+        max(1, int(np.bincount(cpus).argmax())),
+        count,
+        sum(len(application.queries) for application in applications) - count,
+        report,
+        *times,
+        sum(int((each.executors.added_ms > queries[0].submit_ms).sum()) for each, queries in used),
+        min(intervals, default=math.nan),
+        tuple(
+            f"stream {row.name}: {row.batches} micro-batches"
+            + (f", one every {row.interval_ms / 1000.0:.4g} s" if row.interval_ms > 0.0 else "")
+            for row in streams
+        ),
     )
 
 
+def is_dynamic(application: Application) -> bool:
+    """Whether executors of an application came and went as its work did."""
+    idle = application.executors.removed_reason.str.contains(_IDLE, na=False)
+    return application.dynamic or bool(idle.any())
+
+
+# Reasons for which Spark removes executors that have nothing to do.
+_IDLE = r"(?i)\bidle\b|killed by driver"
+
+
+def _slots_over_time(application: Application) -> tuple[np.ndarray, np.ndarray]:
+    """Slots of the cluster between its changes, and time of tasks meanwhile, float64 ms."""
+    executors, tasks = application.executors, application.tasks
+    gone = executors.removed_ms.notna().to_numpy()
+    slots = executors.slots.to_numpy(float)
+    times = np.concatenate([executors.added_ms, executors.removed_ms.to_numpy(float)[gone]])
+    steps = np.concatenate([slots, -slots[gone]])
+    order = np.argsort(times, kind="stable")
+    launch, finish = (np.sort(tasks[name].to_numpy(float)) for name in ("launch_ms", "finish_ms"))
+    times = np.append(times[order], max(times.max(initial=0.0), finish.max(initial=0.0)))
+
+    def until(each: np.ndarray) -> np.ndarray:
+        """Time of tasks until each time: that since the launches less that since the ends."""
+        sums = np.zeros(len(each))
+        for sign, ends in ((1.0, launch), (-1.0, finish)):
+            before = np.searchsorted(ends, each)
+            sums += sign * (before * each - np.concatenate([[0.0], np.cumsum(ends)])[before])
+        return sums
+
+    return np.cumsum(steps[order]), np.diff(until(times))
+
+
 def cluster_slots(application: Application) -> int:
-    """Slots of an application's cluster while its queries ran, rounded mean, at least 1."""
-    queries = application.queries[application.queries.skipped == ""]
-    weight = queries.duration_ms.to_numpy(float)
+    """Slots of an application's cluster while it worked, at least 1.
+
+    They are those at which most of the time of its tasks passed, the more of equals; of dynamic allocation the most.
+    """
+    slots, weight = _slots_over_time(application)
     if not weight.sum() > 0.0:
-        return max(1, int(application.executors.slots.sum()))
-    return min(MAX_LEVEL, max(1, round(float(np.average(queries.executors, weights=weight)))))
+        return min(MAX_LEVEL, max(1, int(application.executors.slots.sum())))
+    if is_dynamic(application):
+        return min(MAX_LEVEL, max(1, int(slots[weight > 0.0].max())))
+    sizes, inverse = np.unique(slots, return_inverse=True)
+    times = np.bincount(inverse, weight)
+    return min(MAX_LEVEL, max(1, int(sizes[times >= times.max() * (1.0 - 1e-9)][-1])))
+
+
+def _level(application: Application) -> int:
+    """Slots that durations of its tasks stand for: those of the cluster; of dynamic allocation the mean over tasks."""
+    if not is_dynamic(application):
+        return cluster_slots(application)
+    slots, weight = _slots_over_time(application)
+    return max(1, round(float(np.average(slots, weights=weight)))) if weight.sum() > 0.0 else cluster_slots(application)
 
 
 def stated_size(application: Application) -> Application:
     """Copy in which queries without a stated number of executors have the cluster's."""
-    stated = application.queries.stated_executors.fillna(float(cluster_slots(application)))
+    stated = application.queries.stated_executors.fillna(float(_level(application)))
     return replace(application, queries=application.queries.assign(stated_executors=stated))
 
 
 def query_records(
     applications: Sequence[Application], data: float = 1.0, hosts: str = "auto"
-) -> list[list[QueryRecord]]:
-    """Complete queries of each application, with profiles merged over runs of a name."""
-    collected = collect_profiles(applications) if applications else None
+) -> tuple[LogProfiles | None, list[list[QueryRecord]]]:
+    """Complete queries of each application, with profiles merged over runs of a name, and these."""
+    stated = [stated_size(application) for application in applications]
+    if isinstance(applications, EventLogs):
+        stated = replace(applications, applications=tuple(stated))
+    collected = collect_profiles(stated) if stated else None
     profiles = {profile.name: profile for profile in collected.profiles} if collected else {}
     shared: dict[tuple, JobProfile] = {}
     of_all = []
-    for application in applications:
+    for application in stated:
         job_of = collected.jobs_of(application.key)
         free_ms = _free_time(application)
         stages = dict(list(application.stages.groupby("query", sort=False)))
@@ -143,7 +233,7 @@ def query_records(
             times = (row.submit_ms, row.finish_ms, driver, end)
             records.append(QueryRecord(row.query, shared[key], *times, contention.get(row.query, 0.0)))
         of_all.append(records)
-    return of_all
+    return collected, of_all
 
 
 def shares_host(application: Application, hosts: str = "auto") -> bool:
@@ -156,7 +246,7 @@ def _contention(application: Application) -> dict[str, float]:
     tasks = application.tasks[application.tasks.use == USED]
     sums = tasks.groupby("query", observed=True)[["duration_ms", "cpu_ms"]].sum(min_count=1)
     waiting = (sums.duration_ms - sums.cpu_ms).clip(lower=0.0) / sums.cpu_ms.where(sums.cpu_ms > 0.0)
-    return (waiting.fillna(0.0) / cluster_slots(application)).to_dict()
+    return (waiting.fillna(0.0) / _level(application)).to_dict()
 
 
 def _of_run(profile: JobProfile, table, data: float) -> JobProfile:
@@ -173,23 +263,74 @@ def _of_run(profile: JobProfile, table, data: float) -> JobProfile:
     return JobProfile(profile.name, tuple(stages), profile.source)
 
 
+def _held(application: Application) -> np.ndarray:
+    """Spans in which queries that are not used held the cluster, float64 ms [queries, 2]."""
+    left_out = application.left_out
+    return left_out.loc[left_out.reason != NOTHING, ["submit_ms", "end_ms"]].to_numpy(float)
+
+
+def _explained(application: Application, first_ms: float) -> np.ndarray:
+    """Spans without tasks that the log explains: start of the application, and queries without tasks."""
+    left_out = application.left_out
+    empty = left_out.loc[left_out.reason == NOTHING, ["submit_ms", "end_ms"]].to_numpy(float)
+    started = min(first_ms, application.executors.added_ms.min())
+    return np.vstack([empty, [(application.start_ms, max(started, application.start_ms))]])
+
+
+def _measure(*holds: tuple[np.ndarray, np.ndarray]):
+    """Make a function of two times: how long all conditions held between them, ms.
+
+    A condition is times, float64 ms, and the steps of a number, which is above 0 while it holds.
+    """
+    times = np.unique(np.concatenate([np.zeros(1), *(each for each, _ in holds)]))
+    all_hold = np.ones(len(times), bool)
+    for each, steps in holds:
+        order = np.argsort(each, kind="stable")
+        counts = np.concatenate([[0.0], np.cumsum(steps[order])])
+        all_hold &= counts[np.searchsorted(each[order], times, side="right")] > 0.0
+    until = np.concatenate([[0.0], np.cumsum(np.where(all_hold[:-1], np.diff(times), 0.0))])
+
+    def measure_ms(begin_ms: float, end_ms: float) -> float:
+        first, last = np.interp([begin_ms, end_ms], times, until)
+        return max(0.0, float(last - first))
+
+    return measure_ms
+
+
+def _within(*spans: np.ndarray):
+    """Make a function of two times: how long one of the spans, float64 ms [spans, 2], lasted between them, ms."""
+    joined = np.concatenate([each.reshape(-1, 2) for each in spans])
+    steps = np.repeat([1.0, -1.0], len(joined))
+    return _measure((np.concatenate([joined[:, 0], joined[:, 1]]), steps))
+
+
+def _worked(application: Application, spans: np.ndarray):
+    """Make a function of two times: how long one of the spans lasted and the cluster had an executor, ms.
+
+    With dynamic allocation a cluster may well have none; then only the spans count.
+    """
+    if is_dynamic(application):
+        return _within(spans)
+    executors = application.executors
+    lives = np.concatenate([executors.added_ms, executors.removed_ms.fillna(np.inf)])
+    steps = np.repeat([1.0, -1.0], len(executors))
+    here = np.isfinite(lives)
+    inside = np.concatenate([spans[:, 0], spans[:, 1]]), np.repeat([1.0, -1.0], len(spans))
+    return _measure(inside, (lives[here], steps[here]))
+
+
 def _free_time(application: Application):
-    """Make a function of two times: how long a slot was free, ms."""
+    """Make a function of two times: how long a slot was free and no query that is not used held the cluster, ms."""
     tasks, executors = application.tasks, application.executors
     launch, finish = tasks.launch_ms.to_numpy(float), tasks.finish_ms.to_numpy(float)
     slots = executors.slots.to_numpy(float)
     gone = executors.removed_ms.notna().to_numpy()
     times = np.concatenate([launch, finish, executors.added_ms, executors.removed_ms.to_numpy(float)[gone]])
     steps = np.concatenate([np.full(len(launch), -1.0), np.ones(len(finish)), slots, -slots[gone]])
-    order = np.argsort(times, kind="stable")
-    times, free = times[order], np.cumsum(steps[order]) > 0.0
-    until = np.concatenate([[0.0], np.cumsum(np.where(free[:-1], np.diff(times), 0.0))])
-
-    def free_ms(begin_ms: float, end_ms: float) -> float:
-        first, last = np.interp([begin_ms, end_ms], times, until)
-        return float(last - first)
-
-    return free_ms
+    held = _held(application)
+    # Steps of 1 less the queries that are not used: above 0 without any.
+    begins = np.concatenate([[-1.0], held[:, 0], held[:, 1]])
+    return _measure((times, steps), (begins, np.concatenate([[1.0], np.repeat([-1.0, 1.0], len(held))])))
 
 
 def _driver_ms(table, submit_ms: float, free_ms) -> tuple[np.ndarray, float]:
@@ -208,33 +349,86 @@ def _driver_ms(table, submit_ms: float, free_ms) -> tuple[np.ndarray, float]:
     return np.array(driver), max(finish)
 
 
-def _application(application: Application, records: list[QueryRecord]) -> Recording:
-    """An application as one job."""
+def _application(application: Application, records: list[QueryRecord]) -> tuple[Recording, Recording]:
+    """An application as one job, with the time between its queries and without it."""
     submit = np.array([record.submit_ms for record in records])
     finish = np.array([record.finish_ms for record in records])
+    start = float(min(application.start_ms, submit[0]))
+    held_ms, known_ms = _within(_held(application)), _within(_held(application), _explained(application, submit[0]))
     stages: list[Stage] = []
-    driver: list[float] = []
+    driver: list[tuple[float, float, float]] = []  # within the query, between queries, and of this unexplained
     contention: list[float] = []
     sinks: list[list[int]] = []  # of each query
     for number, record in enumerate(records):
         before = _directly_before(number, submit, finish)
-        ends = [records[each].end_ms for each in before]
-        since = max(ends) if ends else float(min(application.start_ms, record.submit_ms))
+        end = max([records[each].end_ms for each in before], default=start)
+        since = max([records[each].finish_ms for each in before], default=start)
+        between = max(0.0, record.submit_ms - since)
+        unexplained = between - known_ms(since, record.submit_ms)
+        between -= held_ms(since, record.submit_ms)
         after = sorted(sink for each in before for sink in sinks[each])
         offset = len(stages)
         inner = {parent for stage in record.profile.stages for parent in stage.parents}
         for stage, driver_ms in zip(record.profile.stages, record.driver_ms.tolist(), strict=True):
             parents = tuple(offset + parent for parent in stage.parents) or tuple(after)
             stages.append(replace(stage, name=f"{record.query}/{stage.name}", parents=parents))
-            driver.append(driver_ms if stage.parents else driver_ms + max(0.0, record.submit_ms - since))
+            # What a query takes after its last task is the driver's.
+            first = (driver_ms + max(0.0, since - end), between, max(0.0, min(between, unexplained)))
+            driver.append((driver_ms, 0.0, 0.0) if stage.parents else first)
             contention.append(record.contention)
         sinks.append([offset + index for index in range(len(record.profile.stages)) if index not in inner])
     profile = JobProfile(application.name or str(application.key), tuple(stages), "spark")
-    start = float(min(application.start_ms, submit[0]))
-    recorded = np.array([finish.max() - start])
-    workload = Workload((Job(profile),), LABEL)
-    slots = cluster_slots(application)
-    return Recording(str(application.key), workload, np.array(driver), recorded, slots, np.array(contention))
+    name, workload = str(application.key), Workload((Job(profile),), LABEL)
+    spans = np.stack([submit, finish], axis=1)
+    held = _within(spans, _held(application))(start, finish.max()) - _within(spans)(start, finish.max())
+    of_queries = np.array([_worked(application, spans)(start, finish.max())])
+    within, between_ms, unexplained_ms = np.array(driver).T
+    slots, contended = cluster_slots(application), np.array(contention)
+    plan = recorded_plan(application)
+    total = np.array([finish.max() - start - held])
+    whole = Recording(name, workload, within + between_ms, total, slots, contended, unexplained_ms, plan)
+    return whole, Recording(name, workload, within, of_queries, slots, contended, plan=plan)
+
+
+def _times_s(application: Application, records: list[QueryRecord]) -> tuple[float, float, float, float]:
+    """Run time of an application in s, what of it is left out and unexplained, and its executor hours."""
+    spans = np.array([(record.submit_ms, record.finish_ms) for record in records])
+    start, end = float(min(application.start_ms, spans[:, 0].min())), float(spans[:, 1].max())
+    held, explained = _held(application), _explained(application, spans[:, 0].min())
+    ran = _within(spans)(start, end)
+    left_out = _within(spans, held)(start, end) - ran
+    known = _within(spans, held, explained)(start, end)
+    executors = application.executors
+    added = executors.added_ms.clip(lower=start)
+    lived = (executors.removed_ms.fillna(end).clip(upper=end) - added).clip(lower=0.0).sum()
+    waiting = len(application.streams) > 0  # between micro-batches a stream waits for its trigger
+    unexplained = 0.0 if waiting else end - start - known
+    return (end - start) / 1000.0, left_out / 1000.0, unexplained / 1000.0, float(lived) / 3.6e6
+
+
+def recorded_plan(application: Application) -> Plan | None:
+    """The recorded cluster with its settings of dynamic allocation; None where its size was fixed."""
+    if not is_dynamic(application):
+        return None
+    executors = application.executors
+    cores = int(np.bincount(executors.slots.to_numpy(np.int64)).argmax())
+    most = max(1, math.ceil(cluster_slots(application) / cores))
+    stated = elastic_of(application.settings)
+    instances = elastic_of({"spark.dynamicAllocation.minExecutors": application.settings.get(_INSTANCES, "")})
+    least = min(most, stated.get("min_executors", 0))
+    # Spark begins with the most of the three.
+    first = max(least, stated.get("initial_executors", 0), instances.get("min_executors", 0))
+    changes = {name: value for name, value in stated.items() if ELASTIC_SWITCHES.get(name) == ("dynamic",)}
+    changes = {**changes, "initial_executors": min(most, first)}
+    changes["shuffle_service"] = stated.get("shuffle_service", False)
+    delays = executors.start_delay_ms[executors.start_delay_ms >= 0.0]
+    if len(delays):
+        changes["executor_startup_ms"] = float(delays.median())
+    changes.pop("min_executors", None)
+    return Plan((most,), cores, dynamic=least, changes=changes)
+
+
+_INSTANCES = "spark.executor.instances"
 
 
 def _directly_before(number: int, submit: np.ndarray, finish: np.ndarray) -> list[int]:
@@ -247,13 +441,23 @@ def _directly_before(number: int, submit: np.ndarray, finish: np.ndarray) -> lis
     return [int(each) for each in ended if finish[each] > latest or submit[each] == latest]
 
 
-def _shared(used: Sequence[tuple[Application, list[QueryRecord]]]) -> Recording:
-    """Queries of all applications as jobs of one cluster."""
-    records = sorted((record for _, queries in used for record in queries), key=lambda record: record.submit_ms)
+def _shared(used: Sequence[tuple[Application, list[QueryRecord]]], worked: bool = False) -> Recording:
+    """Queries of all applications as jobs of one cluster.
+
+    ``worked``: recorded times without those in which the cluster had no executor yet.
+    """
+    pairs = [(record, application) for application, queries in used for record in queries]
+    pairs.sort(key=lambda pair: pair[0].submit_ms)
+    records = [record for record, _ in pairs]
     begin = records[0].submit_ms
     jobs = tuple(Job(record.profile, record.submit_ms - begin, name=record.query) for record in records)
     recorded = np.array([record.finish_ms - record.submit_ms for record in records])
+    if worked:
+        spans = [np.array([(record.submit_ms, record.finish_ms)]) for record in records]
+        recorded = np.array([_worked(pair[1], span)(*span[0]) for pair, span in zip(pairs, spans, strict=True)])
     slots = max(cluster_slots(application) for application, _ in used)
     driver = np.concatenate([record.driver_ms for record in records])
     contention = np.repeat([record.contention for record in records], [len(record.driver_ms) for record in records])
-    return Recording(LABEL, Workload(jobs, LABEL), driver, recorded, slots, contention)
+    plans = [plan for application, _ in used if (plan := recorded_plan(application))]
+    plan = max(plans, key=lambda each: each.executors[0] * each.cores) if plans else None
+    return Recording(LABEL, Workload(jobs, LABEL), driver, recorded, slots, contention, plan=plan)

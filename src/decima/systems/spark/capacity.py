@@ -25,7 +25,7 @@ from decima.systems.spark.loop import new_state
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers.driver_time import AfterDriver
 from decima.systems.spark.schedulers.interface import CompiledScheduler
-from decima.systems.spark.settings import MAX_EXECUTORS, Settings, cluster_settings
+from decima.systems.spark.settings import ELASTIC, ELASTIC_SWITCHES, MAX_EXECUTORS, Settings, cluster_settings
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Job, Workload
 from decima.workload.levels import at_sizes
@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 #: What a run is measured by, in the order of tables; those of seconds may be given a target.
 MEASURES = ("run_s", "mean_s", "p50_s", "p95_s", "executor_hours", "cost", "utilization")
 #: Parts of the time of a job, which add up to it; the first is what more executors shorten.
-PARTS = ("work", "few_tasks", "uneven_tasks", "driver", "waiting")
+PARTS = ("work", "few_tasks", "uneven_tasks", "driver", "waiting", "unexplained")
+#: Losses that a task of mean length may meet on average, beyond which a run would hardly end; and how many times as
+#: long as without losses a run may take.
+MOST_LOSSES, LONGEST = 7.0, 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +55,19 @@ class Recording:
     workload: Workload  # jobs with their recorded arrivals
     driver_ms: np.ndarray  # float64 [stages of all jobs], what the driver takes before each stage
     recorded_ms: np.ndarray  # float64 [jobs], recorded time from arrival to completion
-    slots: int  # tasks that its cluster ran at once, mean over time
+    slots: int  # tasks that its cluster ran at once while it worked; with dynamic allocation, the most
     # Float64 [stages of all jobs], what a slot adds to the time of a task, see `decima.workload.levels.at_sizes`.
     contention: np.ndarray
+    # Float64 [stages of all jobs], part of `driver_ms` in which no query ran and that nothing recorded explains.
+    unexplained_ms: np.ndarray | None = None
+    plan: Plan | None = None  # the recorded cluster, whose executors came and went; None: it has `slots`
 
     def __post_init__(self) -> None:
         stages = int(self.workload.first_stage[-1])
-        sizes = {"driver_ms": stages, "recorded_ms": len(self.workload), "contention": stages}
+        if self.unexplained_ms is None:
+            object.__setattr__(self, "unexplained_ms", np.zeros(stages))
+        sizes = dict.fromkeys(("driver_ms", "contention", "unexplained_ms"), stages)
+        sizes["recorded_ms"] = len(self.workload)
         for name, size in sizes.items():
             if getattr(self, name).shape != (size,):
                 raise ConfigError(f"{name} of {self.name!r} has shape {getattr(self, name).shape}; expected ({size},)")
@@ -119,7 +128,7 @@ class Plan:
             values |= {"dynamic": True, "min_executors": min(self.dynamic, executors)}
         if self.lose:
             values["loss_rate"] = self.lose
-        if self.dynamic is not None or self.lose:
+        if self.dynamic is not None or self.lose or values.get("loss_times_ms"):
             values["executor_cores"] = self.cores
         return cluster_settings(executors * self.cores, **values)
 
@@ -162,7 +171,8 @@ def sweep(
         without a price) and `utilization` (share of slot time spent on tasks).
 
     Raises:
-        ConfigError: There is no recording, or a scheduler is not compiled.
+        ConfigError: There is no recording, a scheduler is not compiled, or executors are lost so often that a run does
+            not end.
     """
     import pandas
 
@@ -179,11 +189,15 @@ def sweep(
         run_ms, busy_ms, executor_ms = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for recording in recordings:
             least = None if plan.dynamic is None else max(1, min(plan.dynamic, executors)) * plan.cores
-            state = new_state(recording.at(slots, load, least), settings)
+            workload = recording.at(slots, load, least)
+            limit_ms = _limit_ms(recording, workload, next(iter(schedulers.values())), slots, plan, executors)
+            state = new_state(workload, settings.replace(time_limit_ms=limit_ms))
             for row, inner in enumerate(schedulers.values()):
                 scheduler = AfterDriver(inner, recording.driver_ms)
                 for draw in range(plan.draws):
                     run_state(state, scheduler, draw)
+                    if limit_ms < math.inf and np.isnan(state.job_finish_ms).any():
+                        raise _endless(plan, executors, f"a run does not end within {limit_ms / 1000.0:.4g} s")
                     jct = state.job_finish_ms - state.job_arrival_ms
                     times[row][draw] = np.concatenate([times[row][draw], jct])
                     run_ms[row, draw] += state.job_finish_ms.max()
@@ -211,6 +225,36 @@ def sweep(
     with progress_bar(progress, len(work), "point") as bar:
         tables = map_threads(simulate, work, threads, lambda _: bar.update())
     return pandas.DataFrame([row for rows in tables for row in rows])
+
+
+def _limit_ms(recording, workload: Workload, scheduler, slots: int, plan: Plan, executors: int) -> float:
+    """Time after which a run with losses ends, finished or not; infinite without them.
+
+    Raises:
+        ConfigError: Tasks hardly ever end before their executor is lost.
+    """
+    if not plan.lose:
+        return math.inf
+    task_ms = max(stage.mean_duration_ms for job in workload.jobs for stage in job.profile.stages)
+    if task_ms * plan.lose / 3.6e6 > MOST_LOSSES:
+        raise _endless(plan, executors, f"a task takes up to {task_ms / 1000.0:.4g} s and would hardly ever end")
+    state = new_state(workload, cluster_settings(slots))
+    run_state(state, AfterDriver(scheduler, recording.driver_ms), 0)
+    delays = sum(float(plan.changes.get(name, getattr(Settings, name))) for name in _AFTER_LOSS)
+    return LONGEST * (float(state.job_finish_ms.max()) + delays)
+
+
+_AFTER_LOSS = ("executor_startup_ms", "replacement_delay_ms")
+
+
+def _endless(plan: Plan, executors: int, why: str) -> ConfigError:
+    from decima.plotting.words import count
+
+    life = 3600.0 / plan.lose
+    return ConfigError(
+        f"--lose {plan.lose:g}: with {count(executors, 'executor')}, which live {life:.4g} s on average, {why}; "
+        "expected fewer losses"
+    )
 
 
 def _summary(times_ms: np.ndarray) -> tuple[float, float, float]:
@@ -342,36 +386,114 @@ def choose_point(
     return meeting.sort_values(["executors", measure], kind="stable").iloc[0]
 
 
-def spark_options(executors: int, cores: int, utilization: float, dynamic: tuple[int, int] | None = None) -> str:
-    """Options of ``spark-submit``, and settings for dynamic allocation.
+#: Spark's names of settings, and the unit in seconds of its times; None: no time. `docs/capacity.md` lists them.
+SPARK_NAMES: dict[str, tuple[str, float | None]] = {
+    "dynamic": ("spark.dynamicAllocation.enabled", None),
+    "executor_cores": ("spark.executor.cores", None),
+    "min_executors": ("spark.dynamicAllocation.minExecutors", None),
+    "initial_executors": ("spark.dynamicAllocation.initialExecutors", None),
+    "backlog_timeout_ms": ("spark.dynamicAllocation.schedulerBacklogTimeout", 1.0),
+    "sustained_timeout_ms": ("spark.dynamicAllocation.sustainedSchedulerBacklogTimeout", 1.0),
+    "idle_timeout_ms": ("spark.dynamicAllocation.executorIdleTimeout", 1.0),
+    "shuffle_service": ("spark.shuffle.service.enabled", None),
+    "speculation": ("spark.speculation", None),
+    "speculation_quantile": ("spark.speculation.quantile", None),
+    "speculation_multiplier": ("spark.speculation.multiplier", None),
+    "speculation_interval_ms": ("spark.speculation.interval", 1e-3),
+    "speculation_min_runtime_ms": ("spark.speculation.minTaskRuntime", 1e-3),
+}
+_MOST, _TRACKING = "spark.dynamicAllocation.maxExecutors", "spark.dynamicAllocation.shuffleTracking.enabled"
+_TASK_CPUS = "spark.task.cpus"
+_NO_SETTING = "# settings."  # before what Spark has no setting for
+
+
+def spark_options(executors: int, cores: int, elastic: Settings | None = None, task_cpus: int = 1) -> str:
+    """Options of ``spark-submit`` for a size, and the settings of what else was simulated, nothing more.
 
     Args:
-        executors: Executors.
-        cores: Cores of each.
-        utilization: Share of their time that tasks took; as many executors are kept without work.
-        dynamic: Fewest and most executors of the dynamic allocation that was simulated; None: up to that size.
+        executors: Executors of the cluster of a fixed size.
+        cores: Slots of each.
+        elastic: Settings with dynamic allocation that were simulated, too; None: there are none.
+        task_cpus: Cores of a task, ``spark.task.cpus``.
     """
-    least, most = dynamic or (max(1, math.ceil(executors * min(1.0, utilization))), executors)
-    settings = {
-        "spark.executor.cores": cores,
-        "spark.dynamicAllocation.enabled": "true",
-        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-        "spark.dynamicAllocation.minExecutors": least,
-        "spark.dynamicAllocation.initialExecutors": least if dynamic else most,
-        "spark.dynamicAllocation.maxExecutors": most,
-        "spark.dynamicAllocation.executorIdleTimeout": "60s",
-        "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
-    }
+    fixed = f"--conf spark.dynamicAllocation.enabled=false --executor-cores {cores * task_cpus}"
+    if task_cpus > 1:
+        fixed += f" --conf {_TASK_CPUS}={task_cpus}"
     lines = [
-        "# A cluster of a fixed size, as it was simulated: options of spark-submit",
-        f"--conf spark.dynamicAllocation.enabled=false --num-executors {executors} --executor-cores {cores}",
-        "",
-        "# Dynamic allocation as it was simulated: settings (spark-defaults.conf)"
-        if dynamic
-        else "# Up to that size with dynamic allocation, which was not simulated: settings (spark-defaults.conf)",
-        *(f"{name} {value}" for name, value in settings.items()),
+        "# A cluster of a fixed size, as it was simulated: options of spark-submit on YARN and Kubernetes",
+        f"{fixed} --num-executors {executors}",
+        "# and on a standalone master",
+        f"{fixed} --total-executor-cores {executors * cores * task_cpus}",
     ]
+    if elastic is None:
+        return "\n".join(lines) + "\n"
+    values = {name: getattr(elastic, name) for name in (*ELASTIC, *ELASTIC_SWITCHES)}
+    values["initial_executors"] = elastic.first_executors
+    values["sustained_timeout_ms"] = elastic.sustained_timeout_ms or elastic.backlog_timeout_ms
+    values["executor_cores"] *= task_cpus
+    lines += ["", "# Dynamic allocation, as it was simulated: settings (spark-defaults.conf)"]
+    for name, value in values.items():
+        if not any(getattr(elastic, switch) for switch in ELASTIC_SWITCHES.get(name, (name,))):
+            continue  # has no effect
+        if name not in SPARK_NAMES:
+            lines.append(f"{_NO_SETTING}{name}={_text(value)} was simulated; Spark has no such setting")
+            continue
+        spark, unit = SPARK_NAMES[name]
+        if unit and value % (1000.0 * unit):
+            lines.append(f"# Spark rounds the next one down to whole {'seconds' if unit == 1.0 else 'milliseconds'}.")
+        lines.append(f"{spark} {_text(value) if unit is None else _time(value)}")
+    lines += [f"{_MOST} {elastic.most_executors}", f"{_TRACKING} {_text(not elastic.shuffle_service)}"]
+    if task_cpus > 1:
+        lines.append(f"{_TASK_CPUS} {task_cpus}")
     return "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    """Value as Spark and ``--set`` write it."""
+    if isinstance(value, (tuple, list)):
+        return "+".join(map(_text, value))
+    return str(value).lower() if isinstance(value, (bool, np.bool_)) else f"{value:.17g}"
+
+
+def _time(value_ms: float) -> str:
+    """Time as Spark reads it: whole seconds, else milliseconds."""
+    return f"{value_ms / 1000.0:.0f}s" if value_ms % 1000.0 == 0.0 else f"{value_ms:.17g}ms"
+
+
+def elastic_of(spark: Mapping[str, str]) -> dict[str, Any]:
+    """Settings of the simulator that a configuration of Spark states, and `executors`, the most task slots.
+
+    What it does not state is left out. Values that are no such numbers are passed over.
+
+    Args:
+        spark: Values by Spark's names.
+    """
+    stated: dict[str, Any] = {}
+    for name, (key, unit) in SPARK_NAMES.items():
+        text = spark.get(key, "").strip().lower()
+        plain = getattr(Settings, name)
+        if isinstance(plain, bool):
+            if text in ("true", "false"):
+                stated[name] = text == "true"
+        elif (value := _number(text, unit)) is not None and 0.0 <= value < math.inf:
+            whole = unit is None and name.endswith(("_executors", "_cores"))
+            stated[name] = int(value) if whole else value
+    if "executor_cores" in stated:
+        cpus = int(_number(spark.get(_TASK_CPUS, ""), None) or 1)
+        stated["executor_cores"] = max(1, stated["executor_cores"] // cpus)
+    if (most := _number(spark.get(_MOST, ""), None)) is not None and 1.0 <= most <= MAX_EXECUTORS:
+        stated["executors"] = int(most) * stated.get("executor_cores", 1)
+    return stated
+
+
+def _number(text: str, unit: float | None) -> float | None:
+    """Number of a text; with a unit in s, a time in ms."""
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    try:
+        value = float(number)
+        return value if unit is None else 1000.0 * value * (_UNITS_S[text[len(number) :]] if number != text else unit)
+    except (ValueError, KeyError):
+        return None
 
 
 # ---- one run in detail: what its time is made of --------------------------------------------------------------------
@@ -393,7 +515,8 @@ def time_parts(recording: Recording, result: Result) -> pandas.DataFrame:
     From the stage that ends last, the chain goes on with the parent that finished last. Of a stage with n tasks of W
     seconds together on S slots, `work` is W / S; `few_tasks` is what it takes longer because only min(n, S) slots have
     a task and the last wave is not full; `uneven_tasks` is the rest from its first launch to its end: tasks of
-    different length, and slots that other jobs hold. Before the launch are `driver` and `waiting` (no slot was free).
+    different length, and slots that other jobs hold. Before the launch are `driver`, `waiting` (no slot was free), and
+    `unexplained` (no query ran, and the log does not say why).
 
     Args:
         recording: What ran.
@@ -421,13 +544,15 @@ def time_parts(recording: Recording, result: Result) -> pandas.DataFrame:
             at = int(workload.first_stage[index]) + stage
             tasks = job.profile.stages[stage].num_tasks
             before = float(first_launch[at]) - ready
-            driver = min(before, float(recording.driver_ms[at]))
+            unexplained = min(before, float(recording.unexplained_ms[at]))
+            driver = min(before, float(recording.driver_ms[at])) - unexplained
             usable = min(tasks, slots)
             span = float(finish[stage] - first_launch[at])
             work = float(total[at]) / slots
             rest = max(0.0, span - float(total[at]) / usable)
             partial = min(rest, float(total[at]) / tasks * (math.ceil(tasks / usable) - tasks / usable))
-            values = (work, float(total[at]) / usable - work + partial, rest - partial, driver, before - driver)
+            few = float(total[at]) / usable - work + partial
+            values = (work, few, rest - partial, driver, before - driver - unexplained, unexplained)
             rows.append({
                 "job": index, "name": job.name, "stage": job.profile.stages[stage].name, "tasks": tasks,
                 **{f"{part}_s": value / 1000.0 for part, value in zip(PARTS, values, strict=True)},

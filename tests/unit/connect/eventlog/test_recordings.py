@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decima.connect.eventlog.application import read_event_log
+from decima.connect.eventlog.application import read_event_log, read_event_logs
 from decima.connect.eventlog.recordings import cluster_slots, read_recordings, shares_host
 from decima.core.errors import ConfigError, EventLogError
 from decima.systems.spark.capacity import run_recording
@@ -11,6 +11,7 @@ from decima.systems.spark.schedulers import make_scheduler
 from tests.unit.connect.event_lines import (
     LOGS,
     T0,
+    application_start,
     executor_added,
     executor_removed,
     job_end,
@@ -122,7 +123,7 @@ def test_size_is_that_while_queries_run(tmp_path):
         [executor_added("4", 11_000, 2)],
         query(2, 11_000, 12_000, [(11_000, 12_000, "3")]),
     )
-    assert cluster_slots(application(tmp_path, *lines)) == 2  # 2 and 3, a second each
+    assert cluster_slots(application(tmp_path, *lines)) == 3  # 2 and 3, a second each: the more of equals
 
 
 def test_more_input_is_more_tasks_or_longer_ones(tmp_path):
@@ -186,6 +187,128 @@ def test_failed_and_killed_work_is_left_out():
     assert recorded.left_out >= 1
     for single in recorded.recordings:
         assert np.isfinite(run_recording(single, make_scheduler("fifo"), 2).jct_ms).all()
+
+
+def failed(number, at, end, executors=("1",)):
+    """A query that fails at its end and holds the executors until then."""
+    lines = query(number, at, end, [(at, end, executor) for executor in executors])
+    return [*lines[:-1], job_end(number, end, "JobFailed")]
+
+
+# Between two queries of 2 s each: what fills the 600 s, the seconds that are left out and unexplained, those of a run.
+BETWEEN = {
+    "a failed query": (lambda: failed(2, 2000, 602_000), 600.0, 0.0, 4.0),
+    "a failed query for a part": (lambda: failed(2, 102_000, 502_000), 400.0, 200.0, 204.0),
+    "nothing": (list, 0.0, 600.0, 604.0),
+    "a query without its end": (lambda: query(2, 2000, 602_000, [(2000, 602_000, "1")])[:-1], 600.0, 0.0, 4.0),
+    "tasks without their job": (lambda: query(2, 2000, 602_000, [(2000, 602_000, "1")])[1:], 600.0, 0.0, 4.0),
+    "a job without tasks": (lambda: [job_start(2, [], 2000), job_end(2, 602_000)], 0.0, 0.0, 604.0),
+}
+
+
+@pytest.mark.parametrize("what", BETWEEN)
+def test_time_without_a_used_query(what, tmp_path):
+    lines, left_out_s, unexplained_s, run_s = BETWEEN[what]
+    ends = query(1, 0, 2000, [(0, 2000, "1")]), query(3, 602_000, 604_000, [(602_000, 604_000, "1")])
+    read = application(tmp_path, [start(0), executor_added("1")], ends[0], lines(), ends[1])
+    recorded, log = only(read, unit="application")
+    assert (recorded.total_s, recorded.left_out_s, recorded.unexplained_s) == (604.0, left_out_s, unexplained_s)
+    assert run_recording(log, make_scheduler("fifo"), 1).makespan_ms == 1000.0 * run_s
+    assert log.unexplained_ms.sum() == 1000.0 * unexplained_s
+    # The comparison has the queries alone on both sides.
+    (compared,) = recorded.compared
+    assert compared.recorded_ms.tolist() == [4000.0]
+    assert run_recording(compared, make_scheduler("fifo"), 1).makespan_ms == 4000.0
+
+
+def test_driver_time_is_without_what_another_query_held(tmp_path):
+    # The second stage is ready at 1000 and begins at 9000; from 2000 to 8000 a failed query holds one of two executors.
+    lines = [
+        *(start(0), executor_added("1"), executor_added("2")),
+        job_start(0, [stage(1, 1, (), 1), stage(2, 1, (1,), 2)]),
+        task_end(0, 1, 0, 1000, 0, "1", kind="ShuffleMapTask"),
+        *failed(5, 2000, 8000),
+        task_end(1, 2, 9000, 9500, 0, "1"),
+        job_end(0, 9500),
+    ]
+    _, log = only(application(tmp_path, lines), unit="query")
+    assert log.driver_ms.tolist() == [0.0, 2000.0]
+
+
+# Executors (added, removed, cores), tasks (launch, finish, executor): the slots of the cluster that worked.
+CLUSTERS = {
+    "late": ([(5000, None, 4)], [(5100, 6100, "1")], 4),
+    "one after the other": ([(0, None, 3), (1000, None, 3), (2000, None, 3)], [(100, 60_000, "1")], 9),
+    "one lost at the end": ([(0, None, 3), (0, 50_000, 3)], [(100, 60_000, "1")], 6),
+    "never two at once": ([(0, 1000, 2), (1000, None, 2)], [(0, 1000, "1"), (1000, 2000, "2")], 2),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_the_recorded_cluster_is_the_one_that_worked(name, tmp_path):
+    executors, tasks, slots = CLUSTERS[name]
+    added = [executor_added(str(number), at, cores) for number, (at, _, cores) in enumerate(executors, 1)]
+    gone = [executor_removed(str(number), end) for number, (_, end, _) in enumerate(executors, 1) if end]
+    log = application(tmp_path, [start(0)], added, query(1, 0, max(each[1] for each in tasks), tasks), gone)
+    assert cluster_slots(log) == slots
+    assert read_recordings([log]).sizes == (slots,)
+
+
+def test_waiting_for_the_first_executor_is_not_compared(tmp_path):
+    lines = [start(0), executor_added("1", 4000, 4)], query(1, 1000, 5000, [(4000, 5000, "1")])
+    recorded, _ = only(application(tmp_path, *lines))
+    assert recorded.late == 1
+    assert recorded.compared[0].recorded_ms.tolist() == [1000.0]
+
+
+@pytest.mark.parametrize("sign", ["setting", "removed"])
+def test_dynamic_allocation_is_recognised_with_its_settings(sign, tmp_path):
+    settings = {"spark.dynamicAllocation.executorIdleTimeout": "5s", "spark.executor.instances": "2"}
+    settings |= {"spark.dynamicAllocation.enabled": "true"} if sign == "setting" else {}
+    log = application(
+        tmp_path,
+        [line("SparkListenerEnvironmentUpdate", **{"Spark Properties": settings})],
+        [start(0), executor_added("1", 0, 2), executor_added("2", 1000, 2)],
+        query(1, 0, 4000, [(0, 4000, "1"), (1000, 3000, "2")]),
+        [executor_removed("2", 3600, "Executor killed by driver." if sign == "removed" else "lost")],
+    )
+    recorded, single = only(log)
+    assert recorded.dynamic
+    assert (single.slots, single.plan.executors, single.plan.cores, single.plan.dynamic) == (4, (2,), 2, 0)
+    assert single.plan.changes == {"idle_timeout_ms": 5000.0, "initial_executors": 2, "shuffle_service": False}
+    assert recorded.executor_hours == pytest.approx((4.0 + 2.6) / 3600.0)
+    assert single.plan.cluster(2).dynamic
+
+
+def test_attempts_are_joined_by_their_identity(tmp_path):
+    first = [application_start("app-1", 0, "1"), executor_added("1"), *query(0, 0, 4000, [(0, 4000, "1")])]
+    last = [
+        application_start("app-1", 9000, "2"),
+        executor_added("1", 9000),
+        *query(0, 9000, 10_000, [(9000, 10_000, "1")]),
+    ]
+    for name, lines in (("a", first), ("b", last)):
+        write(tmp_path / name, lines)
+    recorded = read_recordings(read_event_logs([tmp_path]))
+    assert [each.recorded_ms.tolist() for each in recorded.recordings] == [[1000.0]]
+    assert any("earlier attempt" in notice.reason for notice in recorded.report.notices)
+    both = read_recordings(read_event_logs([tmp_path], all_attempts=True))
+    assert [each.recorded_ms.tolist() for each in both.recordings] == [[4000.0], [1000.0]]
+
+
+def test_a_stream_is_queries_with_an_interval(tmp_path):
+    properties = {"sql.streaming.queryId": "s", "spark.job.description": "words"}
+    batches = [
+        query(each, 2000 * each, 2000 * each + 500, [(2000 * each, 2000 * each + 500, "1")], **properties)
+        for each in range(4)
+    ]
+    log = application(tmp_path, [start(0), executor_added("1")], *batches)
+    recorded, single = only(log)
+    assert (recorded.unit, recorded.interval_s, recorded.unexplained_s) == ("query", 2.0, 0.0)
+    assert recorded.streams == ("stream words: 4 micro-batches, one every 2 s",)
+    assert len(single.workload) == 4
+    with pytest.raises(ConfigError, match="the logs have a stream"):
+        read_recordings([log], unit="application")
 
 
 def test_refusals(tmp_path):

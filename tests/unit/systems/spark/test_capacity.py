@@ -1,15 +1,19 @@
 """Sweeps over sizes of a cluster: times by hand, choices, and parts that add up."""
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas
 import pytest
 
 from decima.core.errors import ConfigError
+from decima.core.grammar import read_fields
 from decima.systems.spark import capacity
 from decima.systems.spark.capacity import Plan, Recording, Target
 from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import ELASTIC, ELASTIC_SWITCHES, Settings, cluster_settings
 from tests.toy_jobs import job, one_stage, stage, workload
 
 FIFO = {"fifo": make_scheduler("fifo")}
@@ -188,12 +192,92 @@ def test_parts_add_up_to_the_time_of_every_job(seed):
     assert sums == pytest.approx(result.jct_ms / 1000.0)
 
 
-def test_options_of_spark():
-    text = capacity.spark_options(8, 4, 0.3)
-    assert "--num-executors 8 --executor-cores 4\n" in text
-    settings = dict(line.split(" ") for line in text.splitlines() if line.startswith("spark."))
-    assert settings["spark.dynamicAllocation.minExecutors"] == "3"
-    assert settings["spark.dynamicAllocation.maxExecutors"] == "8"
-    assert settings["spark.executor.cores"] == "4"
-    assert "which was not simulated" in text
-    assert "Dynamic allocation as it was simulated" in capacity.spark_options(8, 4, 0.3, (2, 8))
+# A value that is not the default, of every setting of executors that come, go and fail.
+VALUES = {
+    "dynamic": True,
+    "min_executors": 1,
+    "initial_executors": 3,
+    "backlog_timeout_ms": 250.0,
+    "sustained_timeout_ms": 4000.0,
+    "idle_timeout_ms": 5500.0,
+    "executor_cores": 4,
+    "executor_startup_ms": 100.0,
+    "shuffle_service": True,
+    "loss_rate": 2.5,
+    "loss_times_ms": (5000.0, 9000.0),
+    "replacement_delay_ms": 30.0,
+    "straggler_share": 0.1,
+    "straggler_shape": 3.0,
+    "speculation": True,
+    "speculation_quantile": 0.5,
+    "speculation_multiplier": 2.0,
+    "speculation_interval_ms": 50.0,
+    "speculation_min_runtime_ms": 20.0,
+}
+
+
+def test_every_setting_that_was_simulated_is_written_and_read_again():
+    assert VALUES.keys() == {*ELASTIC, *ELASTIC_SWITCHES}
+    settings = cluster_settings(32, **VALUES)
+    text = capacity.spark_options(8, 4, settings)
+    read = capacity.elastic_of(dict(line.split(" ") for line in text.splitlines() if line.startswith("spark.")))
+    of_world = dict(re.findall(r"^# settings\.(\w+)=(\S+)", text, re.MULTILINE))
+    read |= read_fields(of_world, Settings, "")
+    assert cluster_settings(**read) == settings
+    assert "spark.dynamicAllocation.shuffleTracking.enabled false\n" in text
+    assert "whole seconds.\nspark.dynamicAllocation.schedulerBacklogTimeout 250ms\n" in text
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_nothing_is_written_that_was_not_simulated(name):
+    kept = {each: value for each, value in VALUES.items() if each == name or each == "dynamic"}
+    if name not in ("dynamic", *ELASTIC) and "dynamic" not in ELASTIC_SWITCHES[name]:
+        kept |= {each: VALUES[each] for each in ELASTIC_SWITCHES[name]}
+    settings = cluster_settings(32, **kept)
+    text = capacity.spark_options(8, settings.executor_cores, settings)
+    for other in VALUES.keys() - {each for each in VALUES if any(map(kept.get, ELASTIC_SWITCHES.get(each, (each,))))}:
+        assert capacity.SPARK_NAMES.get(other, (f"settings.{other}=",))[0] + " " not in text
+    assert "dynamic allocation" not in capacity.spark_options(8, 4).lower()
+
+
+def test_a_fixed_size_has_a_line_for_each_master():
+    lines = capacity.spark_options(8, 4, task_cpus=2).splitlines()
+    assert lines[1].endswith("--executor-cores 8 --conf spark.task.cpus=2 --num-executors 8")
+    assert lines[3].endswith("--executor-cores 8 --conf spark.task.cpus=2 --total-executor-cores 64")
+    assert "YARN and Kubernetes" in lines[0]
+    assert "standalone" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("stated", "settings"),
+    [
+        ({"spark.dynamicAllocation.executorIdleTimeout": "2min"}, {"idle_timeout_ms": 120_000.0}),
+        ({"spark.dynamicAllocation.schedulerBacklogTimeout": "3"}, {"backlog_timeout_ms": 3000.0}),
+        ({"spark.speculation.interval": "250"}, {"speculation_interval_ms": 250.0}),
+        ({"spark.executor.cores": "4", "spark.task.cpus": "2"}, {"executor_cores": 2}),
+        (
+            {"spark.executor.cores": "4", "spark.dynamicAllocation.maxExecutors": "5"},
+            {"executor_cores": 4, "executors": 20},
+        ),
+        ({"spark.dynamicAllocation.maxExecutors": "2147483647"}, {}),
+        ({"spark.dynamicAllocation.enabled": "maybe", "spark.dynamicAllocation.executorIdleTimeout": "soon"}, {}),
+    ],
+)
+def test_a_configuration_of_spark_is_read(stated, settings):
+    assert capacity.elastic_of(stated) == settings
+
+
+@pytest.mark.parametrize(
+    ("rate", "why"), [(1e9, "a task takes up to 4 s and would hardly ever end"), (4000.0, "a run does not end within")]
+)
+def test_executors_that_are_lost_too_often_are_refused(rate, why):
+    plan = Plan((2,), draws=1, lose=rate, changes={"executor_startup_ms": 0.0})
+    with pytest.raises(ConfigError, match=why):
+        capacity.sweep([recording(job(stage("a", 400, 4.0), stage("b", 400, 4.0, 0)))], FIFO, plan)
+
+
+def test_time_that_no_record_explains_is_a_part_of_its_own():
+    known = recording(one_stage(1, 2.0), driver=3000.0)
+    split = replace(known, unexplained_ms=np.array([2000.0]))
+    (row,) = parts_at(split, 1)[1].to_dict("records")
+    assert [row[f"{part}_s"] for part in ("work", "driver", "waiting", "unexplained")] == [2.0, 1.0, 0.0, 2.0]
