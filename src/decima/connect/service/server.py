@@ -307,7 +307,7 @@ class Service:
         request = parse(protocol.DecideRequest, data)
         entry = self.sessions.find(request.session)
         if (stages := stages_in(request)) > REPORT_STAGES and len(request.jobs) + len(request.states) > 1:
-            # Of an older client; version 0.3 refuses it.
+            # Of an older client; version 0.4 refuses it.
             event(_log, logging.WARNING, "long report", **self._named(request.session), stages=stages)
         reply = entry.session.decide(request)
         if not reply.idle:
