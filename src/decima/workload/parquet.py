@@ -165,8 +165,9 @@ def read_settings(path: str | os.PathLike) -> dict[str, Any]:
     Raises:
         WorkloadError: the file is no file of profiles, or its settings are no JSON object.
     """
+    text = read_metadata(path).get("settings", "{}")
     try:
-        settings = json.loads(read_metadata(path).get("settings", "{}"))
+        settings = json.loads(text)
     except ValueError:
         settings = None
     if not isinstance(settings, dict):
