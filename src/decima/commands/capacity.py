@@ -443,7 +443,7 @@ class _Report:
         return lines
 
     def recorded_lines(self) -> list[str]:
-        """The recorded run: its time, what it is made of, executor hours and cost, beside the simulated ones."""
+        """Time, executor hours and cost of the recorded run, beside the simulated ones."""
         recorded = self.recorded
         slots = ", ".join(map(str, recorded.sizes))
         cluster = f"up to {slots} slots with dynamic allocation" if recorded.dynamic else f"{slots} slots"

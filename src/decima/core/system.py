@@ -281,7 +281,7 @@ def chosen_settings(
 
 
 def settings_of(jobs: object, system: System) -> Mapping[str, Any]:
-    """Settings that jobs bring: those of a workload, of a text, or that all workloads of a list have."""
+    """Settings of the cluster that jobs bring; of a list, those that all workloads share."""
     if isinstance(jobs, (str, Path)):
         jobs = system.read_jobs(str(jobs))
     if isinstance(jobs, (list, tuple)) and jobs:

@@ -178,13 +178,14 @@ def read_metadata(path: str | os.PathLike) -> dict[str, str]:
 
 
 def read_settings(path: str | os.PathLike) -> dict[str, Any]:
-    """Settings of the cluster that the jobs of a file bring; empty where there are none.
+    """Settings of the cluster that the jobs of a file bring, or none.
 
     Raises:
         WorkloadError: the file is no file of profiles, or its settings are no JSON object.
     """
+    text = read_metadata(path).get("settings", "{}")
     try:
-        settings = json.loads(read_metadata(path).get("settings", "{}"))
+        settings = json.loads(text)
     except ValueError:
         settings = None
     if not isinstance(settings, dict):

@@ -305,7 +305,7 @@ class JobSpec:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings of the cluster that the jobs of a file bring; empty where there are none."""
+        """Settings of the cluster that the jobs of a file bring, or none."""
         from decima.workload import load
         from decima.workload.parquet import read_settings
 

@@ -5,8 +5,9 @@ import shutil
 import pandas
 import pytest
 
-from decima.workload import load
-from tests.unit.commands.calls import names, refuse, run, show, succeed
+import decima
+from decima.workload import load, save
+from tests.unit.commands.calls import names, read_json, refuse, run, show, succeed
 from tests.unit.connect.event_lines import LOGS, small_log, write
 
 SIDE = ["jobs.report.csv", "jobs.runs.csv", "jobs.sizes.csv"]
@@ -104,3 +105,39 @@ def test_a_copy_of_a_log_counts_once(folder, tmp_path):
     result = run("workload", "from-spark", tmp_path / "logs", tmp_path / "copy", "--out", folder / "jobs.parquet")
     assert "3 profiles of 6 runs, 52 tasks" in result.stdout
     assert "1  event log: another copy of an application that is counted once" in result.stdout
+
+
+# Options that are given, and the settings of the run: the log's, unless one is given that it contradicts.
+BROUGHT = [
+    ({}, (0.0, False)),
+    ({"moving_delay_ms": 500.0}, (500.0, True)),
+    ({"startup": True}, (0.0, True)),
+    ({"moving_delay_ms": 0.0}, (0.0, False)),
+]
+
+
+@pytest.mark.parametrize(("given", "settings"), BROUGHT)
+@pytest.mark.parametrize("form", ["logs", "jobs.parquet", "jobs.json"])
+def test_a_log_brings_the_settings_of_its_cluster(form, given, settings, folder):
+    jobs = decima.from_logs(LOGS / "queries.zstd")
+    if form == "jobs.parquet":
+        jobs = folder / form
+        succeed("workload", "from-spark", LOGS / "queries.zstd", "--out", jobs)
+    elif form == "jobs.json":
+        save(jobs, folder / form)
+        jobs = folder / form
+    result = decima.simulate(jobs, "fifo", executors=2, **given)
+    assert (result.settings.moving_delay_ms, result.settings.startup) == settings
+    if form == "logs":
+        return
+    options = [word for name, value in given.items() for word in ("--set", f"settings.{name}={str(value).lower()}")]
+    call = ("--jobs", jobs, "--executors", 2, *options)
+    shown = show("simulate", "--scheduler", "fifo", *call, "--out", folder / "run.json")
+    assert read_json(folder / "run.json")["avg_jct_ms"] == result.avg_jct_ms
+    assert ("startup=false (--set settings.NAME=VALUE changes them)" in shown) == (not settings[1])
+    if not given:
+        for command in (
+            ("compare", "fifo", "fair", "--seeds", 1),
+            ("tune", "weighted_fair", "--budget", 1, "--train", 1),
+        ):
+            assert "brings settings of its cluster: moving_delay_ms=0, startup=false" in show(*command, *call)

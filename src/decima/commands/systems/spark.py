@@ -88,11 +88,11 @@ class Options(ClusterOptions):
         """Settings of the simulator; jobs of event logs bring defaults, which a line says."""
         from decima.core.system import with_defaults
 
-        given = self.spec().settings
-        merged = with_defaults(given, values)
+        brought = self.spec().settings
+        merged = with_defaults(brought, values)
         taken = ", ".join(
             f"{name}={str(value).lower() if isinstance(value, bool) else f'{value:g}'}"
-            for name, value in given.items()
+            for name, value in brought.items()
             if name in merged and name not in values
         )
         if taken:

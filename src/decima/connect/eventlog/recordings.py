@@ -193,7 +193,7 @@ def cluster_slots(application: Application) -> int:
 
 
 def _level(application: Application) -> int:
-    """Slots that durations of its tasks stand for: those of the cluster; of dynamic allocation the mean over tasks."""
+    """Slots that durations of tasks stand for; of dynamic allocation the mean over tasks."""
     if not is_dynamic(application):
         return cluster_slots(application)
     slots, weight = _slots_over_time(application)
@@ -298,14 +298,14 @@ def _measure(*holds: tuple[np.ndarray, np.ndarray]):
 
 
 def _within(*spans: np.ndarray):
-    """Make a function of two times: how long one of the spans, float64 ms [spans, 2], lasted between them, ms."""
+    """Like :func:`_measure`, of time within one of the spans, float64 ms [spans, 2]."""
     joined = np.concatenate([each.reshape(-1, 2) for each in spans])
     steps = np.repeat([1.0, -1.0], len(joined))
     return _measure((np.concatenate([joined[:, 0], joined[:, 1]]), steps))
 
 
 def _worked(application: Application, spans: np.ndarray):
-    """Make a function of two times: how long one of the spans lasted and the cluster had an executor, ms.
+    """Like :func:`_measure`, of time within a span in which the cluster had an executor.
 
     With dynamic allocation a cluster may well have none; then only the spans count.
     """
@@ -320,7 +320,7 @@ def _worked(application: Application, spans: np.ndarray):
 
 
 def _free_time(application: Application):
-    """Make a function of two times: how long a slot was free and no query that is not used held the cluster, ms."""
+    """Like :func:`_measure`, of time with a free slot and no left-out query."""
     tasks, executors = application.tasks, application.executors
     launch, finish = tasks.launch_ms.to_numpy(float), tasks.finish_ms.to_numpy(float)
     slots = executors.slots.to_numpy(float)
@@ -391,7 +391,7 @@ def _application(application: Application, records: list[QueryRecord]) -> tuple[
 
 
 def _times_s(application: Application, records: list[QueryRecord]) -> tuple[float, float, float, float]:
-    """Run time of an application in s, what of it is left out and unexplained, and its executor hours."""
+    """Run time in s, what of it is left out and unexplained, and executor hours."""
     spans = np.array([(record.submit_ms, record.finish_ms) for record in records])
     start, end = float(min(application.start_ms, spans[:, 0].min())), float(spans[:, 1].max())
     held, explained = _held(application), _explained(application, spans[:, 0].min())

@@ -408,7 +408,7 @@ _NO_SETTING = "# settings."  # before what Spark has no setting for
 
 
 def spark_options(executors: int, cores: int, elastic: Settings | None = None, task_cpus: int = 1) -> str:
-    """Options of ``spark-submit`` for a size, and the settings of what else was simulated, nothing more.
+    """Options of ``spark-submit`` for a size, and settings of dynamic allocation that was simulated.
 
     Args:
         executors: Executors of the cluster of a fixed size.
@@ -461,9 +461,9 @@ def _time(value_ms: float) -> str:
 
 
 def elastic_of(spark: Mapping[str, str]) -> dict[str, Any]:
-    """Settings of the simulator that a configuration of Spark states, and `executors`, the most task slots.
+    """Settings of the simulator that a configuration of Spark states.
 
-    What it does not state is left out. Values that are no such numbers are passed over.
+    `executors` are the most task slots. What it does not state, or not as a number, is left out.
 
     Args:
         spark: Values by Spark's names.
