@@ -23,7 +23,6 @@ from tests.unit.connect.event_lines import (
     write,
 )
 
-
 APPLICATION_END = line("SparkListenerApplicationEnd", Timestamp=T0 + 10_000)
 NO_END = "no end of the application: it was running, or the log is cut"
 
