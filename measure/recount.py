@@ -154,7 +154,7 @@ def executor_lives(added: set[tuple], removed: set[tuple], end_ms: int) -> list[
     for name, begin in sorted(added):
         later = [time for other, time in added if other == name and time > begin]
         ends = [time for other, time in removed if other == name and begin <= time <= min(later, default=time)]
-        lives.append((name, begin, min([*ends, *later, max(begin, end_ms)])))
+        lives.append((name, begin, min([*ends, *later], default=max(begin, end_ms))))
     return lives
 
 
@@ -184,6 +184,7 @@ def count(events: Iterable[dict | None]) -> dict[str, object]:
                 times.append(span[1])
             elif name == "ExecutorAdded":
                 added.add((event["Executor ID"], event["Timestamp"]))
+                times.append(event["Timestamp"])
             elif name == "ExecutorRemoved":
                 removed.add((event["Executor ID"], event["Timestamp"]))
             elif name in ("SQLExecutionStart", "SQLExecutionEnd"):
@@ -283,7 +284,10 @@ def reader_counts(folder: Path) -> dict[tuple, dict[str, object]]:
             for parent in stages[query, above].spark_stage_ids
             for child in row.spark_stage_ids
         }
-        lines = Counter({each.reason: each.count for each in application.report.notices if each.item == "line"})
+        notes = application.report.notices
+        lines = Counter({each.reason: each.count for each in notes if each.item == "line"})
+        # Whole events whose counterpart is missing.
+        lone = sum(each.count for each in notes if each.reason.endswith(("was never added", "no start of that job")))
         key = application.key
         found[key.app_id, key.attempt, str(key.start_ms)] = {
             "jobs": sum(map(len, queries.job_ids)), "stages that ran": tasks.spark_stage_id.nunique(),
@@ -293,7 +297,7 @@ def reader_counts(folder: Path) -> dict[tuple, dict[str, object]]:
             "life of executors (ms)": int((ends - announced.added_ms).sum()),
             "tasks at once on executors not announced": int(executors[executors.inferred].slots.sum()),
             "queries": len(queries), "queries that succeeded": len(used), "edges": pairs,
-            "lines not readable": lines["not a JSON event"] + lines["without a needed field"],
+            "lines not readable": lines["not a JSON event"] + lines["without a needed field"] - lone,
         }  # fmt: skip
     return found
 

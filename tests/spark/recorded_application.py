@@ -128,7 +128,9 @@ def stream(spark):
     counts = slow.where("slept IS NOT NULL").groupBy("key").count()
     writer = counts.writeStream.outputMode("complete").format("memory").queryName("counts")
     running = writer.trigger(processingTime="3 seconds").start()
-    running.awaitTermination(20)
+    end = time.monotonic() + 60.0
+    while len(running.recentProgress) < 4 and time.monotonic() < end:
+        time.sleep(0.2)
     running.stop()
 
 
