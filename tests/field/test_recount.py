@@ -66,7 +66,7 @@ def test_counts_of_a_log_by_hand(tmp_path):
     (counts,) = map(recount.count, recount.applications(write(tmp_path / "log", lines)).values())
     assert counts == {
         "jobs": 2, "stages that ran": 4, "tasks succeeded": 6, "tasks failed": 1, "tasks killed": 1,
-        "task time (ms)": 800 + 500 + 500 + 1000 + 100 + 100, "executors announced": 2, "lives of executors": 3,
+        "task time (ms)": 800 + 500 + 500 + 1000 + 100 + 100, "executors announced": 3,
         "life of executors (ms)": 2600 + 4000 + 1000, "tasks at once on executors not announced": 2,
         "queries": 2, "queries that succeeded": 1, "edges": {(1, 2)}, "lines not readable": 1,
     }  # fmt: skip

@@ -1,5 +1,6 @@
 """Whatever happens to an event log: an error of ours or tables that add up, never a wrong duration."""
 
+import contextlib
 import functools
 import json
 import random
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from decima.connect.eventlog.application import read_event_log, read_event_logs
 from decima.connect.eventlog.files import Damage, find_logs, read_lines
 from decima.connect.eventlog.profiles import collect_profiles
+from decima.connect.eventlog.recordings import read_recordings
 from decima.core.errors import DecimaError
 from measure import recount
 from tests.knobs import FIRST_SEED, LOG_MUTATIONS
@@ -211,6 +213,7 @@ def test_a_mutation_that_loses_something_shows_in_the_completeness(tmp_path, tal
         try:
             logs = read_event_logs([path])
             answer = bool(collect_profiles(logs).profiles)
+            read_recordings(logs)
         except DecimaError:
             answer = False
         refused += not answer
@@ -219,6 +222,17 @@ def test_a_mutation_that_loses_something_shows_in_the_completeness(tmp_path, tal
     tally("mutated event logs", inputs=LOG_MUTATIONS, with_a_loss=lost_some, without_an_answer=refused)
     assert LOG_MUTATIONS / 4 < lost_some < LOG_MUTATIONS
     assert refused < lost_some
+
+
+@pytest.mark.parametrize("name", ["plain", "killed-executor.zstd"])
+def test_log_that_is_still_written(name, tmp_path):
+    lines = lines_of(name)
+    for end in range(1, len(lines)):
+        (tmp_path / "log.inprogress").write_bytes(b"".join(lines[:end]))
+        with contextlib.suppress(DecimaError):
+            logs = read_event_logs([tmp_path])
+            assert logs.report.completeness.least < 1.0
+            read_recordings(logs)
 
 
 def test_logs_without_damage_are_complete():

@@ -160,7 +160,7 @@ def _slots_over_time(application: Application) -> tuple[np.ndarray, np.ndarray]:
     executors, tasks = application.executors, application.tasks
     gone = executors.removed_ms.notna().to_numpy()
     slots = executors.slots.to_numpy(float)
-    times = np.concatenate([executors.added_ms, executors.removed_ms.to_numpy(float)[gone]])
+    times = np.concatenate([executors.added_ms.to_numpy(float), executors.removed_ms.to_numpy(float)[gone]])
     steps = np.concatenate([slots, -slots[gone]])
     order = np.argsort(times, kind="stable")
     launch, finish = (np.sort(tasks[name].to_numpy(float)) for name in ("launch_ms", "finish_ms"))
@@ -312,7 +312,7 @@ def _worked(application: Application, spans: np.ndarray):
     if is_dynamic(application):
         return _within(spans)
     executors = application.executors
-    lives = np.concatenate([executors.added_ms, executors.removed_ms.fillna(np.inf)])
+    lives = np.concatenate([executors.added_ms, executors.removed_ms.fillna(np.inf)]).astype(float)
     steps = np.repeat([1.0, -1.0], len(executors))
     here = np.isfinite(lives)
     inside = np.concatenate([spans[:, 0], spans[:, 1]]), np.repeat([1.0, -1.0], len(spans))
