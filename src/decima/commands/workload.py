@@ -12,7 +12,6 @@ from decima.commands.shared import options
 from decima.commands.shared.options import option
 from decima.commands.shared.outputs import TABLES, check_output, output_path, write_table, wrote
 from decima.commands.shared.verbs import Verb, VerbGroup
-from decima.core.display import shown_name
 from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
@@ -138,6 +137,7 @@ def describe(
     out: Annotated[Path | None, option("FILE", "Write the table too: .csv or .parquet.")] = None,
 ) -> None:
     """Show jobs: stages, tasks, work, critical path, arrival."""
+    from decima.core.display import shown_name
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)

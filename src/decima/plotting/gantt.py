@@ -106,11 +106,11 @@ def gantt(
     each_task: bool = False,
     slots: pandas.DataFrame | None = None,
 ) -> Axes:
-    """Gantt chart of a run of any system: a row per executor, a colour per job, purple idle, red completions.
+    """Gantt chart of a run of any system.
 
-    Deliberate idle slots are hatched. On cloud VMs a VM has as many rows as it needs. Of heterogeneous executors the
-    further copies of a node are hatched, and a grey line leads from where data leaves an executor to where and when it
-    arrives, where these are few.
+    A row is an executor, a colour a job; idle time is purple, completions are red. Deliberate idle slots are hatched.
+    On cloud VMs a VM has as many rows as it needs. Of heterogeneous executors the further copies of a node are hatched,
+    and a grey line leads from where data leaves an executor to where and when it arrives, where these are few.
 
     Args:
         run: A result that kept its log, a :class:`decima.systems.heterogeneous.Schedule`, or one row per task: job,
@@ -221,7 +221,7 @@ def gantt_stack(results: Sequence[RunResult]) -> style.Figure:
 
 @style.styled
 def gantt_grid(tasks: pandas.DataFrame, *, executors: int | None = None) -> style.Figure:
-    """Gantt charts by scheduler (rows), and by where they ran (columns), over one time axis in the same colours.
+    """Gantt charts by scheduler (rows) and by where they ran (columns), over one time axis.
 
     Args:
         tasks: As for :func:`gantt`, with the columns scheduler and, for several columns, where, of which a pair may be

@@ -9,6 +9,7 @@ from decima.core.errors import ConfigError
 from tests.unit.commands.calls import names, read_json, refuse, run, show, succeed
 from tests.unit.connect.event_lines import (
     LOGS,
+    application_end,
     application_start,
     executor_added,
     executor_removed,
@@ -179,7 +180,7 @@ def lossy_log(lost):
     for number in range(10):
         for index in range(1 if number < lost else 2):
             lines.append(task_end(2 * number + index, number, 1000 * number, 1000 * number + 1000, index))
-    return [*lines, job_end(0, 10_000)]
+    return [*lines, job_end(0, 10_000), application_end(10_000)]
 
 
 @pytest.mark.parametrize(("lost", "refused"), [(0, False), (4, False), (6, True)])
@@ -200,7 +201,7 @@ def test_what_is_lost_stands_beside_every_answer(lost, refused, tmp_path, folder
 
 
 def test_unexplained_time_is_a_warning_and_not_the_driver_s(tmp_path, folder):
-    ends = [job_start(7, [stage(9, 1, (), 9)], 602_000), task_end(9, 9, 602_000, 604_000), job_end(7, 604_000)]
+    ends = [job_start(7, [stage(9, 1, (), 9)], 602_000), task_end(3, 9, 602_000, 604_000), job_end(7, 604_000)]
     log = write(tmp_path / "log", [application_start(), *small_log()[1:], *ends])
     shown = show("capacity", log, *FEW, "--out", folder / "o.json")
     document = read_json(folder / "o.json")
@@ -216,7 +217,7 @@ def test_a_stream_is_sized_by_its_interval(tmp_path, folder):
     for number in range(5):  # 4 tasks of 1 s, one every 3 s: 2 slots
         at, tasks = 3000 * number, range(4)
         batches += [job_start(number, [stage(number, 4, (), number)], at, **stream)]
-        batches += [task_end(10 * number + each, number, at, at + 1000, each) for each in tasks]
+        batches += [task_end(4 * number + each, number, at, at + 1000, each) for each in tasks]
         batches += [job_end(number, at + 1000)]
     log = write(tmp_path / "log", [application_start(), executor_added("1", 0, 4), *batches])
     shown = show("capacity", log, *FEW, "--hosts", "many", "--out", folder / "o.json")

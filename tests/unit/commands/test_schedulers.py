@@ -76,4 +76,4 @@ def test_one_system_and_json():
     assert [row["name"] for row in rows] == list_policies("cloud")
     assert {row["from"] for row in rows} == {"imitation of ilp_beta", "imitation of search", "random weights"}
     message = refuse("models", "--system", "rocket")
-    assert message == "no policy of system 'rocket' is stored; known: cloud, spark, heterogeneous"
+    assert message == "no policy of system 'rocket' is stored; known: cloud, heterogeneous, spark"

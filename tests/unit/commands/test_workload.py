@@ -30,7 +30,7 @@ def test_names_of_a_file_are_shown_escaped_and_cut(folder):
     names = ["plain", "a\x1b[31mred\n\tb\u202e", "n" * 10_000]
     path = folder / "names.json"
     path.write_text(json.dumps([{"name": name, "stages": stages} for name in names]), encoding="utf-8")
-    shown = succeed("workload", "describe", path)
+    shown = show("workload", "describe", path)
     assert all(each in shown for each in ("plain", "a\\x1b[31mred\\n\\tb\\u202e", "n" * 30 + "..." + "n" * 27))
     assert "\x1b" not in shown
     assert max(map(len, shown.splitlines())) < 200

@@ -126,7 +126,7 @@ def test_parameters_and_policies_count_by_their_use(section, key, value, tables,
     monkeypatch.setattr(stamps, "run_params", lambda run: params)
     changed, figures = old(before)
     users = {name for name in ALL if "policy for batch" in stamps.table_stamp(name, RUN)}
-    assert {"batch", "motivation", "policy", "bounds", "appendix_h", "benchmark", "learning"} <= users
+    assert {"batch", "motivation", "policy", "bounds", "appendix_h", "learning"} <= users
     assert changed == (users if tables is None else tables)
     assert figures == (ALL if section == "policies" else tables)  # captions may name policies
 

@@ -9,9 +9,12 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from decima.core.errors import WorkloadError
-from decima.workload.left_out import LeftOut
+
+if TYPE_CHECKING:
+    from decima.workload.left_out import LeftOut
 
 _LARGEST = 1e12
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

@@ -22,7 +22,6 @@ from decima.core.checks import is_name, is_number, is_whole
 from decima.core.errors import WorkloadError
 from decima.systems.cloud import tabular
 from decima.systems.cloud.catalog import MIB_PER_GB, Cluster
-from decima.workload.left_out import LeftOut
 
 if TYPE_CHECKING:
     import pandas
@@ -153,6 +152,8 @@ def load_jobs(path: str | Path) -> PlacementWorkload:
     Warns:
         UserWarning: Rows are left out, with reasons.
     """
+    from decima.workload.left_out import LeftOut
+
     jobs: list[PlacementJob] = []
     seen: set[int] = set()
     left_out, unsorted = LeftOut(str(path)), ""

@@ -100,7 +100,7 @@ def test_user_and_password_come_from_the_environment_and_appear_nowhere(monkeypa
 def test_capacity_from_a_server(no_user):
     with serving() as server:
         assert f"expected one of {server}/{APP} (queries, 61 s)" in refuse("capacity", server)
-        assert "with fifo (knee)" in succeed("capacity", f"{server}/{APP}", "--executors", 2, "--draws", 1)
+        assert "with spark_fifo (knee)" in succeed("capacity", f"{server}/{APP}", "--executors", 2, "--draws", 1)
 
 
 def test_nonsense_gives_a_sentence(no_user):

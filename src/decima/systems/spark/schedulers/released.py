@@ -2,7 +2,7 @@
 
 Source: ``dynamic_partition`` and ``spark_fifo`` of the released code. Differs from the paper's fair and FIFO: an
 offered executor stays with its job whatever the job's share is, and FIFO counts an executor as held for as long as
-the job lives. Differs: where all of them would idle for ever, those are forgotten that it does not hold any more.
+the job lives.
 """
 
 from decima.core.decision import CompiledDecision
@@ -17,17 +17,6 @@ from decima.systems.spark.schedulers.sharing import pick_runnable_first
 
 
 @njit
-def _nothing_is_ahead(state):
-    """No executor works, is on its way or is promised to a stage."""
-    if state.heap_size > 0:
-        return False
-    promised = 0
-    for index in range(state.num_active):
-        promised += state.job_commit[state.active[index]]
-    return promised == 0
-
-
-@njit
 def _stay_or_partition(state, cap, count_grants):
     """Everything for the job of the offer, else for the first below the cap."""
     rule = rule_of(state)
@@ -37,9 +26,6 @@ def _stay_or_partition(state, cap, count_grants):
         if stage != NONE:
             choose(state, stage, state.num_source)
             return
-    if count_grants and not state.elastic and _nothing_is_ahead(state):
-        for index in range(state.num_active):
-            rule.job_share[state.active[index]] = job_held(state, state.active[index])
     for index in range(state.num_active):
         job = state.active[index]
         held = int(rule.job_share[job]) if count_grants else job_held(state, job)

@@ -233,15 +233,15 @@ def test_rows_are_jobs_in_the_system_by_arrival():
     jobs = workload(one_stage(1, 10.0, name="first"), one_stage(2, 4.0, at_s=3.0), one_stage(1, 1.0, at_s=8.0))
     env = SparkClusterEnv(jobs, 2, "simplified")
     observation, info = env.reset(seed=0)
-    assert (info["jobs"].tolist(), observation["stage_job"].tolist()) == ([0], [0, -1, -1])
+    assert (info["jobs"].tolist(), observation["stage_job"].tolist()) == ([0, -1, -1], [0, -1, -1])
     # One executor works until 10 s. Job 1 comes at 3 s for the other, which ends its two tasks at 11 s.
     observation, reward, *_, info = env.step((0, 1))
-    assert (reward, info["time_ms"], info["jobs"].tolist()) == (-3.0, 3000.0, [0, 1])
+    assert (reward, info["time_ms"], info["jobs"].tolist()) == (-3.0, 3000.0, [0, 1, -1])
     assert observation["job_allocation"].tolist() == [1, 0, 0]
     assert observation["stage_mask"].tolist() == [0, 1, 0, 1]
     observation, reward, *_, info = env.step((1, 1))
     # At 8 s job 2 comes but nobody is free; at 10 s job 0 is done: 7 s of two jobs and 2 s of one more.
-    assert (reward, info["time_ms"], info["jobs"].tolist()) == (-16.0, 10000.0, [1, 2])
+    assert (reward, info["time_ms"], info["jobs"].tolist()) == (-16.0, 10000.0, [1, 2, -1])
     assert observation["jobs"][:, JOB_FEATURES.index("age_s")].tolist() == [7.0, 2.0, 0.0]
     _, reward, terminated, *_ = env.step(first_choice(observation, 2))
     assert (reward, terminated) == (-2.0, True)  # both end at 11 s

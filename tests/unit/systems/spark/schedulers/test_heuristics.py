@@ -12,7 +12,6 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
-from decima.workload import synthetic_batch, synthetic_poisson
 from tests.toy_jobs import job, one_stage, stage, workload
 
 # Rules of the published simulator, without the delays that would only blur the picture.
@@ -214,10 +213,3 @@ def test_priority_serves_jobs_by_given_priorities_up_to_given_caps():
         rule_record(state).bind("job_limit_cap", caps)
         run_state(state, make_scheduler("priority"), 0)
         assert (state.job_finish_ms / 1000.0).tolist() == expected
-
-
-def test_the_published_fifo_never_parks_every_executor_where_stages_must_be_runnable():
-    cluster = Settings.of_mode("paper", executors=6, runnable_only=True)
-    for seed in range(40):
-        jobs = synthetic_batch(8, seed, ["xs", "s"]) if seed % 2 else synthetic_poisson(8, 5.0, seed)
-        assert decima.simulate(jobs, "released_fifo", cluster=cluster, seed=seed).num_unfinished == 0
