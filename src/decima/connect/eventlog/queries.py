@@ -53,6 +53,9 @@ def find_runs(records: EventRecords, app_id: str) -> list[QueryRun]:
     codes = np.array(records.tasks.codes["task_type"], np.int64)
     # A stage that completed ran, even where all its tasks are lost.
     ran = records.spans.keys() | {each for each, tasks in records.completed.items() if tasks}
+    # So did the last stage of a job that succeeded and ran any: where its output was there before, none runs.
+    ends = [job.stage_ids[-1] for job in records.jobs.values() if job.succeeded and ran & set(job.stage_ids)]
+    ran |= {each for each in ends if records.stages[each].num_tasks}
     result_stages = set(np.unique(stage_ids[codes == types.get("ResultTask", -1)]).tolist())
     _infer_parents(records)
     runs = [_run(group, jobs, records, app_id, ran, result_stages) for group, jobs in groups.items()]

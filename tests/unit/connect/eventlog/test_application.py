@@ -545,6 +545,8 @@ def test_micro_batches_of_a_stream_are_runs_of_one_query(name, line_end, tmp_pat
         # Events of the first of two queries, all of them: the numbers of later tasks tell.
         (slice(1, 6), "not in the log although later ones are"),
         (slice(-1, None), NO_END),
+        # The task of the last stage.
+        (slice(-3, -2), "not in the log although the job succeeded"),
     ],
 )
 def test_events_lost_without_a_trace_lower_the_completeness(lost, reason, tmp_path):
