@@ -33,6 +33,7 @@ WITH_OPTION = ("min_executors", "executor_cores")
 SCHEDULERS = ("spark_fifo", "spark_fair")  # when none is asked for; applications alone need the first
 # Shares beyond which a warning stands beside the answer.
 UNEXPLAINED, APART = 0.1, 0.05
+WARM_UP = 1.5  # first tasks of executors that take so many times the later ones are named as a cause
 LOSS_CHANGES = ("executor_startup_ms", "shuffle_service", "replacement_delay_ms")
 SIZES = 40  # that are simulated unless others are asked for
 ROWS = 12  # of the table on the terminal, per scheduler and load
@@ -351,6 +352,11 @@ class _Report:
         causes += [f"{recorded.left_out} queries not used"] if recorded.left_out else []
         causes += [f"{count(recorded.late, 'executor')} that came after the first query"] if recorded.late else []
         causes += ["dynamic allocation"] if recorded.dynamic else []
+        first, later = recorded.first_s
+        if first > WARM_UP * later:
+            causes.append(
+                f"first tasks of executors took {first:.2g} s, later ones {later:.2g} s, which is not simulated"
+            )
         why = "; ".join(causes[:6])
         lines.append(
             f"The recorded time is {self.real_s:.1f} s, the simulated one {self.replayed_s:.1f} s "

@@ -211,6 +211,19 @@ def test_unexplained_time_is_a_warning_and_not_the_driver_s(tmp_path, folder):
     assert "beyond it: time that the log does not explain" in shown
 
 
+def test_a_warm_up_that_is_not_simulated_is_named_where_times_differ(tmp_path, folder):
+    lines = [application_start(), executor_added("1", 0, 1)]
+    for number in range(2):  # a slow first task of a query that runs twice
+        at = 21_000 * number
+        ends = (at + 20_000, at + 21_000) if number == 0 else (at + 1000, at + 2000)
+        lines.append(job_start(number, [stage(number, 2, (), number)], at, **{"decima.query": f"q#{number}"}))
+        lines.append(task_end(2 * number, number, at, ends[0], 0))
+        lines += [task_end(2 * number + 1, number, ends[0], ends[1], 1), job_end(number, ends[1])]
+    log = write(tmp_path / "log", [*lines, application_end(24_000)])
+    shown = show("capacity", log, *FEW, "--out", folder / "o.json")
+    assert "first tasks of executors took 20 s, later ones 1 s, which is not simulated" in shown
+
+
 def test_a_stream_is_sized_by_its_interval(tmp_path, folder):
     stream = {"sql.streaming.queryId": "s", "spark.job.description": "words"}
     batches = []

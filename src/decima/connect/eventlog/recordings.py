@@ -50,6 +50,7 @@ class LogRecordings:
     unexplained_s: float  # of it, no query ran and the log does not say why; it is in the recordings, on every size
     executor_hours: float  # of the recorded executors within it
     late: int  # executors that came after the first query began
+    first_s: tuple[float, float]  # mean time of the first tasks of executors, and of the later ones; NaN without any
     interval_s: float  # least median time between micro-batches of a stream; NaN without a stream
     streams: tuple[str, ...]  # a sentence on each
 
@@ -136,6 +137,7 @@ def read_recordings(
         report,
         *times,
         sum(int((each.executors.added_ms > queries[0].submit_ms).sum()) for each, queries in used),
+        _first_s([application for application, _ in used]),
         min(intervals, default=math.nan),
         tuple(
             f"stream {row.name}: {row.batches} micro-batches"
@@ -143,6 +145,14 @@ def read_recordings(
             for row in streams
         ),
     )
+
+
+def _first_s(applications: Sequence[Application]) -> tuple[float, float]:
+    """Mean time in s of the first tasks of executors' slots and of the later ones."""
+    tasks = [application.tasks[application.tasks.use == USED] for application in applications]
+    first = np.concatenate([(each.wave == WAVES[0]).to_numpy(bool) for each in tasks])
+    times = np.concatenate([each.duration_ms.to_numpy(float) for each in tasks]) / 1000.0
+    return tuple(float(part.mean()) if len(part) else math.nan for part in (times[first], times[~first]))
 
 
 def is_dynamic(application: Application) -> bool:

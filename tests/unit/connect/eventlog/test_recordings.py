@@ -280,6 +280,12 @@ def test_dynamic_allocation_is_recognised_with_its_settings(sign, tmp_path):
     assert single.plan.cluster(2).dynamic
 
 
+def test_first_tasks_of_executors_are_told_from_the_later_ones(tmp_path):
+    tasks = [(0, 3000, "1"), (3000, 4000, "1"), (4000, 5000, "1")]
+    recorded, _ = only(application(tmp_path, [start(0), executor_added("1")], query(1, 0, 5000, tasks)))
+    assert recorded.first_s == (3.0, 1.0)
+
+
 def test_attempts_are_joined_by_their_identity(tmp_path):
     first = [application_start("app-1", 0, "1"), executor_added("1"), *query(0, 0, 4000, [(0, 4000, "1")])]
     last = [
