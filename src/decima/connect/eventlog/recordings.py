@@ -148,7 +148,7 @@ def read_recordings(
 
 
 def _first_s(applications: Sequence[Application]) -> tuple[float, float]:
-    """Mean time in s of the first tasks of executors' slots and of the later ones."""
+    """Mean time in s of the slots' first tasks and of the later ones."""
     tasks = [application.tasks[application.tasks.use == USED] for application in applications]
     first = np.concatenate([(each.wave == WAVES[0]).to_numpy(bool) for each in tasks])
     times = np.concatenate([each.duration_ms.to_numpy(float) for each in tasks]) / 1000.0
