@@ -13,6 +13,7 @@ trace with its own arrivals, and ``jobs.json`` the jobs of a file.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -352,7 +353,7 @@ def parse_jobs(text: str) -> JobSpec:
     """
     name, _ = SOURCES.split(text)
     if name not in (*list_sources(), *PRESETS) and ":" not in name:
-        if "." in text or "/" in text or Path(text).is_dir():
+        if "." in text or "/" in text or os.path.isdir(text):
             return JobSpec(text, path=Path(text))
         names = [*list_sources(), *PRESETS]
         raise ConfigError(

@@ -167,6 +167,8 @@ def watched(name):
 # Decides whether something is computed; what is computed does not follow from it.
 MACHINERY = {f"experiments/{name}.py" for name in ("figures", "notebooks", "params", "rooms", "stamps", "tables")}
 MACHINERY |= {"pyproject.toml", "src/decima/__init__.py", "experiments/experiment.py", "experiments/captions.py"}
+# Imported only: a reader of files that no experiment has, and what keeps TensorFlow quiet.
+MACHINERY |= {"src/decima/workload/wfcommons.py", "src/decima/learning/quiet.py"}
 
 
 def check_rests_on_stamp(name, of_tables, of_figures):
