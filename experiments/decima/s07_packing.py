@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,7 +122,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         schedulers, grid = tuned(case, params, context)
         grids.append(grid.assign(workload=case.workload, setting=case.setting))
         rows = []
-        everyone = [*((*rule, 1) for rule in schedulers.items()), *trained(case)]
+        everyone = [*((*rule, 1) for rule in schedulers.items()), *trained(case.policies)]
         for name, scheduler, number in everyone:
             for seed, jobs in enumerate(case.test):
                 result = simulate(jobs, scheduler, cluster=case.cluster, seed=seed, log=True)
@@ -155,11 +155,11 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
 
 
-def trained(case: Case) -> list[tuple[str, Scheduler, int]]:
-    """Row, policy and number of every training of a case, numbers from 1."""
+def trained(policies: Mapping[str, Trainings]) -> list[tuple[str, Scheduler, int]]:
+    """Row, policy and number of every training of some rows, numbers from 1."""
     return [
         (name, learned.decima(policy=stored), number)
-        for name, trainings in case.policies.items()
+        for name, trainings in policies.items()
         for number, stored in enumerate(each_training(trainings), 1)
     ]
 

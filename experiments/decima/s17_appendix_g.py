@@ -46,7 +46,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     one_load = {"interarrival_s": [params["interarrival_s"]], "trace": trace | {"executors": [trace["executors"]]}}
     series, jobs, profiles = [], [], []
     for case in cases(source, params | one_load | _NO_TRAINING | _NO_PAIRED):
-        policies = [each for each in trained(case) if each[0] == "decima"]
+        policies = trained({"decima": case.policies["decima"]})
         for name, scheduler, number in [*policies, ("graphene", _graphene(grids, case), 1)]:
             where = {"workload": case.workload, "setting": case.setting, "scheduler": name}
             for seed, workload in enumerate(case.test):

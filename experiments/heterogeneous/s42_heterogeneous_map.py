@@ -131,7 +131,7 @@ EXPERIMENT = Experiment(
     compute,
     rooms=ROOMS,
     figures=(heterogeneous_headroom, heterogeneous_copies),
-    inputs=(Profiles(), Policies(BATCH_POLICIES)),
+    inputs=(Profiles(), Policies((*BATCH_POLICIES, "decima-deft-batch"))),  # the exact search starts from all
     tiny={
         "ccr": [0.1, 5], "executors": [4], "jobs": [2], "workloads": 2, "budget": 20, "copied_jobs": 3,
         "small": [[1.0, 6, 2]], "small_instances": 2, "limit_s": 20,

@@ -4,6 +4,10 @@ The same arithmetic on the same 64-bit outputs in plain Python gives the same nu
 """
 
 import ctypes
+import pickle
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from llvmlite import ir
@@ -41,3 +45,28 @@ def draw_below(raw, bound):
 def draw_uniform(raw):
     """Uniform double in [0, 1) from 64 random bits."""
     return (raw >> 11) * (1.0 / 9007199254740992.0)
+
+
+@contextmanager
+def without_global_chance(error: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise an error if something draws from the global generators, and put them back.
+
+    Args:
+        error: Makes the exception from its message.
+    """
+    of_numpy, of_python = np.random.get_state(), random.getstate()  # noqa: NPY002
+    touched = []
+    try:
+        yield
+        if pickle.dumps(np.random.get_state()) != pickle.dumps(of_numpy):  # noqa: NPY002
+            touched.append("numpy.random")
+        if random.getstate() != of_python:
+            touched.append("random")
+    finally:
+        np.random.set_state(of_numpy)  # noqa: NPY002
+        random.setstate(of_python)
+    if touched:
+        raise error(
+            f"the global generator of {' and of '.join(touched)} was used or seeded; expected it untouched; "
+            "draw chance from a generator of the seed"
+        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import ctypes
 import functools
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.core.errors import ConfigError, DeadlockError, InvalidDecisionError, SchedulerError
+from decima.core.random import without_global_chance
 from decima.core.record import BOUND, BUFFER, RUN
 from decima.systems.spark.decision import DELAY, PART_COLUMNS
 from decima.systems.spark.engine import (
@@ -195,7 +195,7 @@ class _Case:
         rng, policy_rng = spawn_generators(self.seed)
         state.start(rng, policy_rng)
         observation = Observation(state)
-        with self._without_global_chance(), self._explaining(state):
+        with without_global_chance(self._error), self._explaining(state):
             self._call("reset", scheduler.reset, policy_rng)
             guard = StateGuard(state)
             for _ in offers(state):
@@ -233,36 +233,12 @@ class _Case:
                 "decision"
             ) from error
 
-    @contextmanager
-    def _without_global_chance(self) -> Iterator[None]:
-        """Notice draws from the global generators of NumPy and ``random``, and put their state back."""
-        of_numpy, of_python = np.random.get_state(), random.getstate()  # noqa: NPY002
-        touched = []
-        try:
-            yield
-            if _comparable(np.random.get_state()) != _comparable(of_numpy):  # noqa: NPY002
-                touched.append("numpy.random")
-            if random.getstate() != of_python:
-                touched.append("random")
-        finally:
-            np.random.set_state(of_numpy)  # noqa: NPY002
-            random.setstate(of_python)
-        if touched:
-            raise self._error(
-                f"the global generator of {' and of '.join(touched)} was used or seeded; expected it untouched; "
-                "draw chance from the generator given to reset(rng)"
-            )
-
     def _error(self, message: str) -> SchedulerError:
         settings = self.settings
         return SchedulerError(
             f"scheduler {self.scheduler.name!r}, workload {self.label!r}, mode {settings.mode}, executors "
             f"{settings.executors}{' in classes' if settings.classes else ''}, seed {self.seed}: {message}"
         )
-
-
-def _comparable(numpy_state: tuple) -> tuple:
-    return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in numpy_state)
 
 
 def _copied(scheduler: Scheduler) -> Scheduler | None:
