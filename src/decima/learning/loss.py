@@ -9,6 +9,7 @@ import numpy as np
 
 # What algorithms make better and agents have.
 PROBABILITIES, VALUES, CRITIC = "probabilities of decisions", "values of actions", "a critic"
+STREAMS = "streams whose jobs' times are summed"
 # What is summed over decisions besides the gradient.
 SUMS = ("loss", "log_prob", "entropy_stage", "entropy_limit", "entropy_delay", "kl", "clipped")
 

@@ -1,6 +1,6 @@
 """Algorithms that train a policy; importing the package registers them."""
 
-from decima.learning.algorithms import actor_critic, dqn, imitation, policy_gradient
+from decima.learning.algorithms import actor_critic, continuing, dqn, imitation, policy_gradient
 from decima.learning.algorithms.interface import (
     ALGORITHMS,
     Algorithm,
@@ -14,6 +14,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmState",
     "actor_critic",
+    "continuing",
     "dqn",
     "imitation",
     "make_algorithm",

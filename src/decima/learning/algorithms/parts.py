@@ -11,7 +11,8 @@ import numpy as np
 
 from decima.core.errors import ConfigError, TrainingError
 from decima.learning.algorithms.interface import AlgorithmState
-from decima.learning.configuration import Configuration, Progress, choice, number, whole
+from decima.learning.configuration import Configuration, Progress, choice, number, switch, whole
+from decima.learning.loss import Gradient, Loss, shuffled_parts
 
 if TYPE_CHECKING:
     from decima.learning.agent import Agent
@@ -105,6 +106,50 @@ class LearningRates(Configuration):
         return start + (end - start) * share
 
 
+@dataclass(frozen=True)
+class Surrogate(Updates, LearningRates):
+    """Fields of the loss that changes probabilities of decisions by their advantages."""
+
+    loss_reduction: str = choice(
+        "sum over decisions per rollout (Algorithm 1) or mean over all decisions.", "sum", "mean"
+    )
+    entropy_start: float = number(1.0, "Weight of the entropy bonus at the first iteration.")
+    entropy_end: float = number(1e-4, "Its weight at the end.")
+    entropy_iterations: int | None = whole(
+        1000, "Iterations of its linear decay; none: over the whole budget.", 1, none=True
+    )
+    effect_classes: bool = switch(
+        False,
+        "Learn from the probability of all limits with the same effect instead of that of the one drawn; also the "
+        "entropy counts effects.",
+    )
+    reward_scale_s: float = number(100.0, "Rewards are in units of this many job-seconds.", above=True)
+    minibatches_used: int | None = whole(
+        None,
+        "Minibatches per pass that become updates (ppo); none: all. All decisions of an episode share its outcome, so "
+        "a part of those of many episodes says more than all of those of few.",
+        1,
+        none=True,
+    )
+    clip: float = number(0.2, "Probability ratios are clipped to 1 -+ clip (ppo).", above=True)
+    kl_stop: float | None = number(
+        None,
+        "No further updates in an iteration once the policy has moved this far (ppo); none: never.",
+        above=True,
+        none=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.minibatches_used is not None and self.minibatches_used > self.minibatches:
+            most, got = self.minibatches, self.minibatches_used
+            raise ConfigError(f"recipe: minibatches_used must be at most minibatches ({most}), got {got}")
+
+    def entropy_weight(self, now: Progress) -> float:
+        """Weight of the entropy bonus."""
+        return self.entropy_start + (self.entropy_end - self.entropy_start) * share_of(self.entropy_iterations, now)
+
+
 def share_of(iterations: int | None, now: Progress) -> float:
     """Completed part, 0 to 1, of a change over some iterations; None: over the budget."""
     return now.share if iterations is None else min(1.0, now.since / iterations)
@@ -183,3 +228,72 @@ class AgentAlgorithm:
     def close(self) -> None:
         """Close the agent."""
         self.agent.close()
+
+
+UPDATE_COLUMNS = (
+    "loss", "entropy_stage", "entropy_limit", "gradient_norm", "kl", "clipped", "updates", "learning_rate",
+    "entropy_weight",
+)  # fmt: skip
+
+
+class SurrogateAlgorithm(AgentAlgorithm):
+    """Base of the algorithms that make decisions more probable by their advantages.
+
+    Attributes:
+        clips: Whether rollouts are used several times, with clipped ratios of probabilities (PPO).
+    """
+
+    config: Surrogate
+    clips = True
+
+    def update(
+        self, records: Sequence, groups: list[np.ndarray], batch, values: Sequence[np.ndarray], now: Progress
+    ) -> dict[str, float]:
+        """Take the steps of an iteration.
+
+        Args:
+            records: Episodes of the present policy.
+            groups: Their decisions with a choice.
+            batch: The same as the agent's batch.
+            values: Float64 [D] per episode, advantages of all decisions.
+            now: Progress, which sets learning rate and entropy bonus, and the order of updates.
+
+        Returns:
+            Averages over decisions by column of the curve: loss, entropies, norm of the gradient, and the divergence
+            from the policy that acted and share of clipped ratios at the last update.
+        """
+        config, agent = self.config, self.agent
+        rate, entropy_weight = config.learning_rate(now), config.entropy_weight(now)
+        weights = np.concatenate(values)
+        recorded = agent.recorded_log_prob(records, config.effect_classes)
+        loss = Loss(self.clips, config.clip, entropy_weight, config.effect_classes)
+        gradients: list[Gradient] = []
+        norms: list[float] = []
+        for part in self._parts(groups, now.iteration):
+            gradient = agent.learner.gradient(batch, part, weights[part], recorded[part], loss)
+            if config.kl_stop is not None and gradient.mean("kl") > config.kl_stop:
+                break
+            scale = len(part) if config.loss_reduction == "mean" else len(records)
+            gradients.append(gradient)
+            norms.append(agent.learner.apply(gradient.values / np.float32(scale), rate, config.gradient_norm))
+        decisions = sum(gradient.decisions for gradient in gradients)
+        row = {
+            name: sum(gradient.sums[name] for gradient in gradients) / max(1, decisions)
+            for name in ("loss", "entropy_stage", "entropy_limit")
+        }
+        row |= {name: gradients[-1].mean(name) if gradients else 0.0 for name in ("kl", "clipped")}
+        return row | {
+            "gradient_norm": float(np.mean(norms)) if norms else 0.0,
+            "updates": len(gradients),
+            "learning_rate": rate,
+            "entropy_weight": entropy_weight,
+        }
+
+    def _parts(self, groups: list[np.ndarray], iteration: int):
+        """Decisions of each update."""
+        if not self.clips:
+            yield np.concatenate(groups)
+            return
+        rng = np.random.default_rng([self.seed, iteration, 2])
+        for _ in range(self.config.epochs):
+            yield from shuffled_parts(groups, self.config.minibatches, rng)[: self.config.minibatches_used]

@@ -10,22 +10,18 @@ import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
-from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates, Updates, share_of
+from decima.learning.algorithms.parts import UPDATE_COLUMNS, EpisodeLengths, Surrogate, SurrogateAlgorithm
 from decima.learning.configuration import Progress, choice, number, switch, whole
-from decima.learning.loss import Gradient, Loss, shuffled_parts
 from decima.learning.returns import Advantages, Episode, RegressionMemory, RewardRate, advantages
 
 if TYPE_CHECKING:
     from decima.learning.agent import Agent
 
-_COLUMNS = (
-    "return_mean", "return_std", "explained_by_time", "explained_by_summary", "loss", "entropy_stage",
-    "entropy_limit", "gradient_norm", "kl", "clipped", "updates", "learning_rate", "entropy_weight",
-)  # fmt: skip
+_COLUMNS = ("return_mean", "return_std", "explained_by_time", "explained_by_summary", *UPDATE_COLUMNS)
 
 
 @dataclass(frozen=True)
-class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
+class PolicyGradientConfig(EpisodeLengths, Surrogate):
     """Configuration of the policy gradient, by default Algorithm 1 with the values of appendix C."""
 
     algorithm: str = choice(
@@ -40,19 +36,6 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         True,
         "The rollouts over which a baseline averages have the same arrivals (§5.3, input-dependent baseline); off: "
         "each has a sequence of its own (Figure 14).",
-    )
-    loss_reduction: str = choice(
-        "sum over decisions per rollout (Algorithm 1) or mean over all decisions.", "sum", "mean"
-    )
-    entropy_start: float = number(1.0, "Weight of the entropy bonus at the first iteration.")
-    entropy_end: float = number(1e-4, "Its weight at the end.")
-    entropy_iterations: int | None = whole(
-        1000, "Iterations of its linear decay; none: over the whole budget.", 1, none=True
-    )
-    effect_classes: bool = switch(
-        False,
-        "Learn from the probability of all limits with the same effect instead of that of the one drawn; also the "
-        "entropy counts effects.",
     )
     baseline: str = choice(
         "time: mean return of the sequence's rollouts at the same time (Algorithm 1); regression: plus a linear "
@@ -91,35 +74,17 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         "sequence",
         "centred",
     )
-    reward_scale_s: float = number(100.0, "Rewards are in units of this many job-seconds.", above=True)
     differential: bool = switch(
         True,
         "Subtract the average reward rate of the last differential_window decisions from the rewards of streams "
         "(appendix B). Differs: a rate per time, not per decision.",
     )
     differential_window: int = whole(100_000, "Decisions of that average.", 1)
-    minibatches_used: int | None = whole(
-        None,
-        "Minibatches per pass that become updates (ppo); none: all. All decisions of an episode share its outcome, so "
-        "a part of those of many episodes says more than all of those of few.",
-        1,
-        none=True,
-    )
-    clip: float = number(0.2, "Probability ratios are clipped to 1 -+ clip (ppo).", above=True)
-    kl_stop: float | None = number(
-        None,
-        "No further updates in an iteration once the policy has moved this far (ppo); none: never.",
-        above=True,
-        none=True,
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.trace_end_s is not None and self.trace_s is None:
             raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
-        if self.minibatches_used is not None and self.minibatches_used > self.minibatches:
-            most, got = self.minibatches, self.minibatches_used
-            raise ConfigError(f"recipe: minibatches_used must be at most minibatches ({most}), got {got}")
 
     def check_beside(self, recipe: Any) -> None:
         """Refuse several passes over rollouts that nothing uses several times.
@@ -129,10 +94,6 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         """
         if self.algorithm == "reinforce" and (self.epochs, self.minibatches) != (1, 1) and not recipe.imitates:
             raise ConfigError("recipe: epochs and minibatches need algorithm ppo; reinforce uses its rollouts once")
-
-    def entropy_weight(self, now: Progress) -> float:
-        """Weight of the entropy bonus."""
-        return self.entropy_start + (self.entropy_end - self.entropy_start) * share_of(self.entropy_iterations, now)
 
     def rollouts_at(self, share: float) -> int:
         """Episodes per sequence at a share of the budget, 0 to 1."""
@@ -147,7 +108,7 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
 
 
 @register_algorithm(PolicyGradientConfig, "reinforce", "ppo")
-class PolicyGradient(AgentAlgorithm):
+class PolicyGradient(SurrogateAlgorithm):
     """Makes good decisions more probable.
 
     An iteration draws ``sequences`` job sequences, runs each ``rollouts`` times and updates the weights.
@@ -160,6 +121,7 @@ class PolicyGradient(AgentAlgorithm):
 
     def __init__(self, config: PolicyGradientConfig, agent: Agent, seed: int) -> None:
         super().__init__(config, agent, seed, _COLUMNS)
+        self.clips = config.algorithm == "ppo"
         self._group = config.rollouts  # episodes per sequence in the present iteration
         self.memory = RegressionMemory.empty(agent.summary_width)
         self.reward_rate = RewardRate.empty()
@@ -179,7 +141,7 @@ class PolicyGradient(AgentAlgorithm):
         batch = agent.batch(records)
         gains = self.advantages(records, config.trace_at(now.share))
         total = np.concatenate(gains.returns)
-        row = self.update(records, groups, batch, gains, now)
+        row = self.update(records, groups, batch, gains.values, now)
         row |= {
             "explained_by_time": gains.explained_by_time,
             "explained_by_summary": gains.explained_by_summary,
@@ -227,58 +189,6 @@ class PolicyGradient(AgentAlgorithm):
             normalise=config.normalise,
             baseline=config.baseline != "none",
         )
-
-    def update(
-        self, records: Sequence, groups: list[np.ndarray], batch, gains: Advantages, now: Progress
-    ) -> dict[str, float]:
-        """Take the steps of an iteration.
-
-        Args:
-            records: Episodes of the present policy.
-            groups: Their decisions with a choice.
-            batch: The same as the agent's batch.
-            gains: Their advantages.
-            now: Progress, which sets learning rate and entropy bonus, and the order of updates.
-
-        Returns:
-            Averages over decisions by column of the curve: loss, entropies, norm of the gradient, and the divergence
-            from the policy that acted and share of clipped ratios at the last update.
-        """
-        config, agent = self.config, self.agent
-        rate, entropy_weight = config.learning_rate(now), config.entropy_weight(now)
-        weights = np.concatenate(gains.values)
-        recorded = agent.recorded_log_prob(records, config.effect_classes)
-        loss = Loss(config.algorithm == "ppo", config.clip, entropy_weight, config.effect_classes)
-        gradients: list[Gradient] = []
-        norms: list[float] = []
-        for part in self._parts(groups, now.iteration):
-            gradient = agent.learner.gradient(batch, part, weights[part], recorded[part], loss)
-            if config.kl_stop is not None and gradient.mean("kl") > config.kl_stop:
-                break
-            scale = len(part) if config.loss_reduction == "mean" else len(records)
-            gradients.append(gradient)
-            norms.append(agent.learner.apply(gradient.values / np.float32(scale), rate, config.gradient_norm))
-        decisions = sum(gradient.decisions for gradient in gradients)
-        row = {
-            name: sum(gradient.sums[name] for gradient in gradients) / max(1, decisions)
-            for name in ("loss", "entropy_stage", "entropy_limit")
-        }
-        row |= {name: gradients[-1].mean(name) if gradients else 0.0 for name in ("kl", "clipped")}
-        return row | {
-            "gradient_norm": float(np.mean(norms)) if norms else 0.0,
-            "updates": len(gradients),
-            "learning_rate": rate,
-            "entropy_weight": entropy_weight,
-        }
-
-    def _parts(self, groups: list[np.ndarray], iteration: int):
-        """Decisions of each update."""
-        if self.config.algorithm == "reinforce":
-            yield np.concatenate(groups)
-            return
-        rng = np.random.default_rng([self.seed, iteration, 2])
-        for _ in range(self.config.epochs):
-            yield from shuffled_parts(groups, self.config.minibatches, rng)[: self.config.minibatches_used]
 
     def state(self) -> AlgorithmState:
         """Weights, state of the optimiser, and what baselines and reward rate remember."""

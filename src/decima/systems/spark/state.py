@@ -180,19 +180,33 @@ class ClusterState(Record):
                 return getattr(record, name)
         return super()._elsewhere(name)
 
-    def start(self, rng: np.random.Generator, policy_rng: np.random.Generator, decide_fn: int = 0) -> None:
-        """Begin a run at time 0 with every executor free.
+    def start(
+        self,
+        rng: np.random.Generator,
+        policy_rng: np.random.Generator,
+        decide_fn: int = 0,
+        paused: np.ndarray | None = None,
+    ) -> None:
+        """Begin a run at time 0 with every executor free, or go on with one from where it was.
 
         Args:
             rng: Source of task durations.
             policy_rng: Source of chance of a compiled scheduler.
             decide_fn: Address of a compiled scheduler, 0 if decisions come through :meth:`decide`.
+            paused: What :meth:`paused` of a state of the same workload and cluster returned; schedulers begin anew.
         """
         for record in (self, *self.attached.values()):
             record.restart()
+        if paused is not None:
+            self._running[:] = paused
         self._use(rng, policy_rng, *((fault_generator(rng),) if self.elastic else ()))
         self.put(decide_fn=decide_fn, **self._capacities())
-        engine.reset(self.address)
+        if paused is None:
+            engine.reset(self.address)
+
+    def paused(self) -> np.ndarray:
+        """All that the run has changed, uint8, but logs; :meth:`start` goes on from there, with other chance."""
+        return self._running.copy()
 
     def _capacities(self) -> dict[str, int]:
         """Rows that the logs have room for."""

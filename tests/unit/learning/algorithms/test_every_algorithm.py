@@ -9,7 +9,7 @@ from decima.core.errors import ConfigError, TrainingError
 from decima.learning.algorithms import ALGORITHMS, make_algorithm
 from decima.learning.checkpoint import Checkpoint
 from decima.learning.configuration import Progress
-from decima.learning.loss import CRITIC, PROBABILITIES, VALUES
+from decima.learning.loss import CRITIC, PROBABILITIES, STREAMS, VALUES
 from decima.learning.recipe import Recipe
 from decima.learning.replay import Transitions
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
@@ -43,6 +43,12 @@ SMALL = {
     "trace": 0.5,
     "critic_steps": 2,
     "critic_first": 1,
+    "streams": 2,
+    "copies": 3,
+    "window_s": 30.0,
+    "step_s": 10.0,
+    "warm_up_s": 30.0,
+    "critic_memory": 2,
 }
 # Values of actions are learned where there is an agent that has them.
 VM_TASKS = {
@@ -54,6 +60,10 @@ VM_NETWORK = PlacementArchitecture.named("paper", 12, hidden=(4,), masked=True)
 
 def of_spark(streaming, recipe):
     return DecimaRun(STREAM if streaming else TASK, recipe, NETWORK, 1)
+
+
+def of_streams(streaming, recipe):
+    return DecimaRun(STREAM, recipe.replace(teacher=None), NETWORK, 1)
 
 
 def of_nodes(streaming, recipe):
@@ -72,14 +82,14 @@ def of_vms(streaming, recipe):
 
 
 # A system whose agents have what an algorithm makes better.
-SYSTEMS = {PROBABILITIES: of_spark, CRITIC: of_nodes, VALUES: of_vms}
+SYSTEMS = {PROBABILITIES: of_spark, CRITIC: of_nodes, VALUES: of_vms, STREAMS: of_streams}
 
 
 def run_of(name, streaming=False):
     known = Recipe.documentation(name)
     values = {key: value for key, value in SMALL.items() if key in known}
     learned = ALGORITHMS.find(name).learns
-    if learned == VALUES:
+    if learned in (VALUES, STREAMS):
         recipe = Recipe.of_fields(algorithm=name, **(values | {"teacher": None}))
     else:
         recipe = Recipe.named("fast", algorithm=name, **values)
@@ -139,7 +149,7 @@ def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch):
     assert_same_run(Checkpoint.load(folder), Checkpoint.load(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["reinforce", "ppo", "imitation", "actor_critic"])
+@pytest.mark.parametrize("name", ["reinforce", "ppo", "imitation", "actor_critic", "continuing"])
 def test_episodes_without_a_choice_are_refused_at_first_and_later_teach_nothing(name, tmp_path, monkeypatch):
     algorithm = run_of(name).trainer(tmp_path, tensorboard=False).algorithm
     for agent in (DecimaAgent, NodeAgent):

@@ -7,10 +7,12 @@ import threading
 import numpy as np
 
 from decima.learning.rollout import RolloutJob
+from decima.learning.streams import Stretch, StretchJob
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import EpisodeRecord
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
+from decima.systems.spark.policy.stretches import run_stretch
 from decima.systems.spark.policy.task import JobSequence, Task
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
@@ -19,6 +21,7 @@ from decima.systems.spark.tables import WorkloadTables
 
 # Sequences whose tables and states a process keeps, for all its threads.
 KEPT_SEQUENCES = 4
+KEPT_STREAMS = 32  # of those that go on from iteration to iteration
 
 
 def rollout_scheduler(architecture: Architecture, weights: np.ndarray, job: RolloutJob):
@@ -43,30 +46,36 @@ class Episodes:
 
     Args:
         task: What to draw sequences of.
+        scale: Factor of times in a critic's inputs, in 1 / ms.
     """
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
+    def __init__(self, task: Task, scale: float = 0.001) -> None:
+        self._task, self._scale = task, scale
         self._lock = threading.Lock()
         self._entries: dict[JobSequence, tuple[WorkloadTables, Settings, list[ClusterState]]] = {}
 
     def __reduce__(self) -> tuple:
-        """Pickle as the task alone."""
-        return _episodes_of, (self._task.as_dict(),)
+        """Pickle as the task and the scale alone."""
+        return _episodes_of, (self._task.as_dict(), self._scale)
 
-    def __call__(self, item: tuple[Architecture, np.ndarray, RolloutJob]) -> EpisodeRecord:
-        """Run the episode."""
+    def __call__(self, item: tuple[Architecture, np.ndarray, RolloutJob | StretchJob]) -> EpisodeRecord | Stretch:
+        """Run the episode, or the stretch of a stream."""
         architecture, weights, job = item
-        tables, settings, idle = self._prepared(job.sequence)
+        streams = isinstance(job, StretchJob)
+        tables, settings, idle = self._prepared(job.sequence, KEPT_STREAMS if streams else KEPT_SEQUENCES)
         try:
             state = idle.pop()
         except IndexError:
             state = new_state(tables, settings)
-        record = record_episode(state, rollout_scheduler(architecture, weights, job), job.seed)
+        if streams:
+            scheduler = LearnedScheduler(architecture, weights, greedy=False, record=job.record)
+            record = run_stretch(state, scheduler, job, self._scale)
+        else:
+            record = record_episode(state, rollout_scheduler(architecture, weights, job), job.seed)
         idle.append(state)
         return record
 
-    def _prepared(self, sequence: JobSequence) -> tuple[WorkloadTables, Settings, list[ClusterState]]:
+    def _prepared(self, sequence: JobSequence, kept: int) -> tuple[WorkloadTables, Settings, list[ClusterState]]:
         """Tables, settings and idle states of a sequence, which is drawn unless it is there."""
         with self._lock:
             entry = self._entries.pop(sequence, None)
@@ -74,10 +83,10 @@ class Episodes:
                 settings = self._task.sequence_settings(sequence)
                 entry = WorkloadTables(self._task.workload(sequence), settings), settings, []
             self._entries[sequence] = entry
-            while len(self._entries) > KEPT_SEQUENCES:
+            while len(self._entries) > kept:
                 del self._entries[next(iter(self._entries))]
         return entry
 
 
-def _episodes_of(task: dict) -> Episodes:
-    return Episodes(Task.from_dict(task))
+def _episodes_of(task: dict, scale: float) -> Episodes:
+    return Episodes(Task.from_dict(task), scale)

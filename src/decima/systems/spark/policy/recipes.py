@@ -53,6 +53,25 @@ _RECIPES: dict[str, dict[str, Any]] = {
         "iterations": 220,
         "teacher_parameters": {"c0": 1.33, "c1": 0.3, "power": 0.141, "release": 1.093},
     },
+    # From random weights on streams, by windows that never end for the learner.
+    "continuing-stream": {
+        "algorithm": "continuing",
+        "epochs": 2,
+        "minibatches": 8,
+        "lr_start": 1e-3,
+        "lr_end": 1e-4,
+        "lr_shape": "geometric",
+        "gradient_norm": 1.0,
+        "loss_reduction": "mean",
+        "entropy_start": 0.02,
+        "entropy_end": 0.0,
+        "entropy_iterations": 150,
+        "effect_classes": True,
+        "load_start": 0.5,
+        "validate_every": 25,
+        "validation_sequences": 8,
+        "iterations": 400,
+    },
     # For policies with idle slots: a linear rule that idles is the teacher. Its weights here are where tuning begins;
     # those of a workload are better (`decima tune idle_rule`). What a slot costs or gains shows after a long job.
     "idle": _FAST

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +15,31 @@ from decima.evaluation.pool import RunPool
 from decima.learning.agent import RolloutAgent, numbered
 from decima.learning.backward import compiled_code
 from decima.learning.gradient import Learner
-from decima.learning.loss import PROBABILITIES, Loss
+from decima.learning.loss import PROBABILITIES, STREAMS, Loss
 from decima.learning.recipe import COMPILED, TENSORFLOW
 from decima.learning.returns import Episode
 from decima.learning.rollout import VALIDATION_SEED, RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
 from decima.learning.store import StoredPolicy, read_policy
+from decima.learning.streams import Stretch, StretchJob
 from decima.learning.trainer import Score, ratio
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.kernel.gradient import Chunk, Options, chunk_gradient
 from decima.systems.spark.policy.kernel.inference import decide_learned
+from decima.systems.spark.policy.kernel.jobs import NUM_JOB_INPUTS
 from decima.systems.spark.policy.kernel.layout import pack_layout
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.record import EpisodeRecord
 from decima.systems.spark.policy.scheduler import LearnedScheduler
-from decima.systems.spark.policy.task import Task, children_of, sequences_of_rollouts
+from decima.systems.spark.policy.task import JobSequence, Task, children_of, sequences_of_rollouts
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.schedulers.registry import LEARNED
 
 # What a chunk needs stays in the cache.
 CHUNK = 128
+_HORIZON_S = 1500.0  # to which the inputs of the critic are scaled
 
 
 class DecimaLearner(Learner):
@@ -81,8 +84,7 @@ class DecimaAgent(RolloutAgent):
 
     columns = ("decisions", "episode_s", "jct_s")
     headline = "jct_s"
-    summary_width = NUM_SUMMARY
-    learns = (PROBABILITIES,)
+    summary_width, job_width = NUM_SUMMARY, NUM_JOB_INPUTS
 
     def __init__(
         self,
@@ -117,6 +119,32 @@ class DecimaAgent(RolloutAgent):
         drawn = self.task.training_sequences(self.seed, iteration, sequences, length_s)
         runs = sequences_of_rollouts(drawn, rollouts, self._ends, length_s, self.seed, iteration)
         return self.run(iteration, runs, teacher)
+
+    @property
+    def learns(self) -> tuple[str, ...]:
+        """Probabilities, and streams where jobs arrive, their times are summed and executors stay."""
+        task = self.task
+        sums = task.streaming and task.objective == "avg_jct" and not task.cluster.elastic
+        return (PROBABILITIES, STREAMS) if sums else (PROBABILITIES,)
+
+    @property
+    def stream_s(self) -> float:
+        """When the last job of a stream arrives, on average and at the highest rate."""
+        return self.task.jobs * float(np.min(self.task.interarrival_s))
+
+    def stream(self, number: int, pace: float) -> JobSequence:
+        """A stream by its number.
+
+        Args:
+            number: From 0.
+            pace: Rate of its arrivals, as a share of the task's.
+        """
+        (drawn,) = self.task.training_sequences(self.seed, number, 1)
+        return replace(drawn, interarrival_s=drawn.interarrival_s / pace)
+
+    def stretches(self, jobs: Sequence[StretchJob]) -> list[Stretch]:
+        """Run stretches of streams with the present weights."""
+        return self._backend.collect(self.architecture, self.learner.weights, jobs)
 
     def episodes(self, records: Sequence[EpisodeRecord]) -> list[Episode]:
         """Episodes with rewards of the task's objective, times in seconds."""
@@ -258,7 +286,8 @@ class DecimaRun(TrainingRun):
 
     def rollout_work(self) -> Episodes:
         """Episodes of the task."""
-        return Episodes(self.task)
+        horizon_s = getattr(self.recipe.learning, "horizon_s", None) or _HORIZON_S
+        return Episodes(self.task, 0.001 * _HORIZON_S / horizon_s)
 
     def agent(self, backend: RolloutBackend, threads: int) -> DecimaAgent:
         """Agent on the cluster, from the recipe's stored policy if there is one."""

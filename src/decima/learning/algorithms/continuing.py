@@ -1,0 +1,277 @@
+"""Continuing reinforcement learning: PPO on windows of long streams that never end for the learner.
+
+An episode that ends teaches a policy to leave large jobs to the end (§5.3). Here every stream goes on from iteration to
+iteration. From its present state several copies run for one window, each with chance of its own; one of them, drawn at
+random, is where the stream goes on. A critic says what the jobs in the system still cost at the end of the window. All
+copies are looked at, at equal times, so that their common part is taken out of the advantages exactly.
+
+Source: none of the papers. Branching from one state is the vine of TRPO (Schulman et al., 2015), the mean over runs
+with the same arrivals the input-dependent baseline (§5.3), bootstrapping at time limits standard.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from decima.core.errors import ConfigError
+from decima.learning.agent import Agent
+from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
+from decima.learning.algorithms.parts import UPDATE_COLUMNS, Surrogate, SurrogateAlgorithm
+from decima.learning.configuration import Progress, number, switch, whole
+from decima.learning.critic import JobCritic, Runs
+from decima.learning.loss import STREAMS
+from decima.learning.returns import backward_sums
+from decima.learning.rollout import rollout_seeds
+from decima.learning.streams import Pause, Stretch, StretchJob
+
+_CRITIC, _STREAM, _MEMORY = "critic.", "stream.", "memory."
+_COLUMNS = ("jobs_in_system", "pace", "advantage_std", "critic_explained", "critic_error", *UPDATE_COLUMNS)
+CRITIC_RUNS = 2  # complete runs of one stream that the critic compares
+
+
+@dataclass(frozen=True)
+class ContinuingConfig(Surrogate):
+    """Configuration of continuing reinforcement learning."""
+
+    streams: int = whole(16, "Streams that go on side by side.", 1)
+    copies: int = whole(8, "Copies of each stream's state that run a window; their mean is the baseline.", 2)
+    window_s: float = number(175.0, "Length of a window.", above=True)
+    step_s: float = number(5.0, "Time between two values of the critic in a window.", above=True)
+    horizon_s: float = number(1500.0, "Time constant of the discount, exp(-dt / horizon_s).", above=True)
+    trace_s: float = number(
+        60.0, "Time constant of the advantage's trace (lambda of GAE is exp(-dt / trace_s)).", above=True
+    )
+    advantage_clip: float = number(5.0, "Advantages, in standard deviations, are clipped to this.", above=True)
+    equal_times: bool = switch(
+        True, "Subtract the copies' mean at equal times from temporal differences; off: no baseline but the critic."
+    )
+    warm_up_s: float = number(
+        3000.0, "A new stream runs unrecorded to a time drawn from 0 to this one, with the present policy.", 0.0
+    )
+    crowd: int = whole(60, "A stream with more jobs in the system is replaced by a new one.", 1)
+    load_start: float = number(
+        1.0, "Rate of arrivals at the first iteration, as a share of the task's.", 0.0, 1.0, above=True
+    )
+    load_iterations: int = whole(120, "Iterations in which it grows, geometrically, to the task's.", 1)
+    critic_memory: int = whole(12, "Streams of complete runs that the critic learns from; one is new per iteration.", 1)
+    critic_step_s: float = number(10.0, "Time between two looks at the jobs in these runs.", above=True)
+    critic_lr: float = number(1e-3, "Adam's learning rate of the critic.", above=True)
+    critic_passes: int = whole(2, "Passes over these runs per iteration.", 1)
+    critic_first_passes: int = whole(24, "Passes before the first iteration.", 0)
+    critic_trace_s: float = number(
+        300.0, "Time constant of the traces of the returns that the critic's correction learns from.", above=True
+    )
+    critic_correction: bool = switch(
+        True, "Beside remaining times, learn what a job costs the others; off: remaining times alone."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step_s > self.window_s:
+            raise ConfigError(f"recipe: step_s must be at most window_s ({self.window_s:g}), got {self.step_s:g}")
+
+    def check_beside(self, recipe: Any) -> None:
+        """Refuse a warm start by imitation: its episodes end.
+
+        Raises:
+            ConfigError: The recipe has a teacher.
+        """
+        if recipe.imitates:
+            raise ConfigError(
+                "recipe: algorithm continuing has no imitation; set teacher=none, and give an imitating policy as "
+                "start_policy"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Steps of a window."""
+        return max(1, round(self.window_s / self.step_s))
+
+    def pace(self, since: int) -> float:
+        """Rate of arrivals as a share of the task's."""
+        return self.load_start ** (1.0 - min(1.0, since / self.load_iterations))
+
+
+@dataclass
+class _Stream:
+    """A stream between two windows."""
+
+    number: int  # streams are numbered through the run
+    pace: float  # rate of its arrivals, as a share of the task's
+    pause: Pause
+
+
+@register_algorithm(ContinuingConfig, "continuing", learns=STREAMS)
+class Continuing(SurrogateAlgorithm):
+    """Makes decisions more probable after which the jobs cost less than in other copies of the same state.
+
+    Args:
+        config: How.
+        agent: What acts and learns; it runs stretches of streams.
+        seed: Seed of the run.
+    """
+
+    def __init__(self, config: ContinuingConfig, agent: Agent, seed: int) -> None:
+        super().__init__(config, agent, seed, _COLUMNS)
+        self.headline = "jobs_in_system"
+        self.critic = JobCritic(
+            agent.job_width, seed, config.horizon_s, config.reward_scale_s, config.critic_correction
+        )
+        self.streams: list[_Stream] = []
+        self.memory: list[Runs] = []
+        self.drawn = 0  # streams so far
+        longest_s = agent.stream_s
+        if config.window_s * 2.0 > longest_s:
+            raise ConfigError(
+                f"recipe: window_s is {config.window_s:g}, and the last job of a stream arrives after about "
+                f"{longest_s:g} s; expected a window of at most half of that, or streams of more jobs"
+            )
+
+    # ---- an iteration -------------------------------------------------------------------------------------------
+
+    def iterate(self, now: Progress) -> dict:
+        """Run all copies for one window, and update the weights and the critic."""
+        config, agent = self.config, self.agent
+        rng = np.random.default_rng([self.seed, now.iteration, 4])
+        pace = config.pace(now.since)
+        self._replace(pace, rng)
+        windows, runs = self._run(now, pace, rng)
+        explained = self.critic.explained(runs[-1])
+        values = self._advantages(windows)
+        self.memory = (self.memory + runs)[-config.critic_memory :]
+        passes = config.critic_passes if now.since else config.critic_first_passes
+        options = {"step_s": config.critic_step_s, "trace_s": config.critic_trace_s, "rng": rng}
+        error = self.critic.fit(self.memory, config.critic_lr, passes, **options) if passes else 0.0
+        whole_s = config.steps * config.step_s
+        costs = [window.samples.area_s[-1] - window.samples.area_s[0] for window in windows]
+        row = {
+            "jobs_in_system": float(np.mean(costs)) / whole_s,
+            "pace": pace,
+            "critic_explained": explained,
+            "critic_error": error,
+        }
+        kept = [index for index, window in enumerate(windows) if len(window.record)]
+        records = [windows[index].record for index in kept]
+        groups = self.choices(records, now)
+        if not any(map(len, groups)):
+            return agent.describe(records) | row | {"updates": 0}
+        row["advantage_std"], of_decisions = self._of_decisions([(windows[index], values[index]) for index in kept])
+        row |= self.update(records, groups, agent.batch(records), of_decisions, now)
+        return agent.describe(records) | row
+
+    def _replace(self, pace: float, rng: np.random.Generator) -> None:
+        """Draw new streams for those that are over or crowded, and run them to a first state."""
+        config = self.config
+        old = {
+            index: stream
+            for index, stream in enumerate(self.streams)
+            if stream.pause.time_s + 2.0 * config.window_s <= stream.pause.last_arrival_s
+            and stream.pause.jobs <= config.crowd
+        }
+        fresh = [index for index in range(config.streams) if index not in old]
+        jobs = []
+        for _ in fresh:
+            until_s = rng.uniform(0.0, config.warm_up_s)
+            sequence = self.agent.stream(self._next(), pace)
+            jobs.append(StretchJob(sequence, int(rng.integers(2**62)), until_s, keep=True))
+        first = self.drawn - len(fresh)
+        new = {
+            index: _Stream(first + place, pace, stretch.pause)
+            for place, (index, stretch) in enumerate(zip(fresh, self.agent.stretches(jobs), strict=True))
+        }
+        self.streams = [old[index] if index in old else new[index] for index in range(config.streams)]
+
+    def _next(self) -> int:
+        self.drawn += 1
+        return self.drawn - 1
+
+    def _run(self, now: Progress, pace: float, rng: np.random.Generator) -> tuple[list[Stretch], list[Runs]]:
+        """Run the windows of all copies, and complete runs for the critic; the streams go on."""
+        config, agent = self.config, self.agent
+        chosen = rng.integers(config.copies, size=config.streams)
+        seeds = rollout_seeds(self.seed, now.iteration, config.streams * config.copies)
+        jobs = [
+            StretchJob(
+                agent.stream(stream.number, stream.pace),
+                seeds[index * config.copies + copy],
+                until_s=stream.pause.time_s + config.steps * config.step_s,
+                begin=stream.pause,
+                step_s=config.step_s,
+                record=True,
+                keep=copy == chosen[index],
+            )
+            for index, stream in enumerate(self.streams)
+            for copy in range(config.copies)
+        ]
+        wanted = 1 if self.memory else config.critic_memory
+        for _ in range(wanted):
+            sequence = agent.stream(self._next(), pace)
+            for _ in range(CRITIC_RUNS):
+                seed = int(rng.integers(2**62))
+                jobs.append(StretchJob(sequence, seed, step_s=config.critic_step_s, crowd=config.crowd))
+        done = agent.stretches(jobs)
+        windows, complete = done[: len(seeds)], done[len(seeds) :]
+        for index, stream in enumerate(self.streams):
+            stream.pause = windows[index * config.copies + chosen[index]].pause
+        pairs = [complete[first : first + CRITIC_RUNS] for first in range(0, len(complete), CRITIC_RUNS)]
+        units = config.critic_step_s, config.horizon_s, config.reward_scale_s
+        return windows, [Runs.of(pair, *units) for pair in pairs]
+
+    def _advantages(self, windows: Sequence[Stretch]) -> np.ndarray:
+        """Advantages of the steps of all windows, float64 [windows, steps], not scaled."""
+        config = self.config
+        surprises = np.stack([self.critic.surprises(window.samples, config.step_s) for window in windows])
+        if config.equal_times:
+            groups = surprises.reshape(config.streams, config.copies, -1)
+            surprises = (groups - groups.mean(axis=1, keepdims=True)).reshape(surprises.shape)
+        fading = math.exp(-config.step_s / config.horizon_s - config.step_s / config.trace_s)
+        factors = np.full(surprises.shape[1], fading)
+        return np.stack([backward_sums(each, factors) for each in surprises])
+
+    def _of_decisions(self, windows: Sequence[tuple[Stretch, np.ndarray]]) -> tuple[float, list[np.ndarray]]:
+        """Standard deviation of the advantages, and advantages of decisions in its unit, clipped."""
+        config, values = self.config, []
+        for window, of_steps in windows:
+            (episode,) = self.agent.episodes([window.record])
+            begin_s = episode.end_s - config.steps * config.step_s
+            step = ((episode.time_s - begin_s) / config.step_s).astype(int)
+            values.append(of_steps[np.clip(step, 0, config.steps - 1)])
+        spread = float(np.concatenate(values).std())
+        limit = config.advantage_clip
+        return spread, [np.clip(each / (spread or 1.0), -limit, limit) for each in values]
+
+    # ---- checkpoints --------------------------------------------------------------------------------------------
+
+    def state(self) -> AlgorithmState:
+        """Weights, critic, the streams where they are, and the critic's runs."""
+        arrays = super().state().arrays | {_CRITIC + name: value for name, value in self.critic.state().items()}
+        arrays |= {f"{_STREAM}{index}": stream.pause.memory for index, stream in enumerate(self.streams)}
+        for index, runs in enumerate(self.memory):
+            arrays |= {f"{_MEMORY}{index}.{name}": value for name, value in runs.arrays().items()}
+        streams = [
+            (stream.number, stream.pace, stream.pause.time_s, stream.pause.jobs, stream.pause.last_arrival_s)
+            for stream in self.streams
+        ]
+        return AlgorithmState(arrays, {"drawn": self.drawn, "streams": streams, "memory": len(self.memory)})
+
+    def restore(self, state: AlgorithmState) -> None:
+        """Take over what :meth:`state` returned."""
+        arrays, counters = state.arrays, state.counters
+
+        def part(prefix: str) -> dict[str, np.ndarray]:
+            return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+
+        self.critic.restore(part(_CRITIC))
+        self.memory = [Runs.from_arrays(part(f"{_MEMORY}{index}.")) for index in range(counters["memory"])]
+        memories = part(_STREAM)
+        self.streams = [
+            _Stream(number, pace, Pause(*about, memories[str(index)]))
+            for index, (number, pace, *about) in enumerate(counters["streams"])
+        ]
+        self.drawn = counters["drawn"]
+        super().restore(AlgorithmState(arrays))
