@@ -25,14 +25,7 @@ from torch.nn.functional import leaky_relu, log_softmax
 from decima.learning.perceptron import LEAK, Perceptron
 from decima.learning.store import read_policy, save_policy
 from decima.systems.spark.loop import new_state
-from decima.systems.spark.policy.architecture import (
-    LIMIT_SCALE,
-    LIMIT_STEP,
-    LOG_SCALE,
-    MOST_EXECUTORS_OFF,
-    NO_RESIDUAL,
-    Architecture,
-)
+from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE, Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.features import JOB_FEATURES
 from decima.systems.spark.policy.record import EpisodeRecord
@@ -131,10 +124,7 @@ class DecimaModule(nn.Module):
         """Log-probabilities and entropies; see the class."""
         architecture, decisions = self.architecture, len(batch["choice"])
         embeddings = self._embed(batch, decisions) if architecture.graph_embedding else None
-        residual = architecture.residual != NO_RESIDUAL
         scores = self._stage_scores(batch, embeddings)
-        if residual:
-            scores = scores + batch["candidate_prior"][:, 0]
         log_prob = scores - _log_sum_exp(scores, batch["candidate_decision"], decisions)[batch["candidate_decision"]]
         result = {"log_prob_stage": log_prob[batch["choice"]]}
         result["entropy_stage"] = _sum_by(-log_prob.exp() * log_prob, batch["candidate_decision"], decisions)
@@ -148,8 +138,6 @@ class DecimaModule(nn.Module):
         if architecture.limit == "none":
             return result | {name: scores.new_zeros(decisions) for name in names}
         scores = self._limit_scores(batch, embeddings)
-        if residual:
-            scores = scores + _limit_scores_of_rule(batch, architecture.residual_temperature)
         spread = _sum_by(_softmax_of_limits(scores, batch), batch["limit_decision"], decisions)
         return result | dict(zip(names, spread.unbind(1), strict=True))
 
@@ -225,15 +213,6 @@ def _log_sum_exp(scores: Tensor, segment: Tensor, count: int) -> Tensor:
     """Logarithm of the sum of exponentials by segment, [count]."""
     most = scores.new_full((count,), -torch.inf).scatter_reduce(0, segment, scores.detach(), "amax")
     return most + torch.log(_sum_by(torch.exp(scores - most[segment]), segment, count))
-
-
-def _limit_scores_of_rule(batch: dict[str, Tensor], temperature: float) -> Tensor:
-    """What a rule adds to the scores of limits, [K, l]; see :mod:`decima.systems.spark.policy.kernel.residual`."""
-    limits = batch["limits"][None, :]
-    high, tail, wanted = (batch[f"limit_{part}"][:, None] for part in ("high", "tail", "wanted"))
-    off = torch.clamp((torch.minimum(limits, tail) - wanted).abs(), max=MOST_EXECUTORS_OFF)
-    alike = torch.log((high - tail + 1).float())
-    return -LIMIT_STEP / temperature * off - torch.where(limits >= tail, alike, 0.0)
 
 
 def _softmax_of_limits(scores: Tensor, batch: dict[str, Tensor]) -> Tensor:

@@ -55,7 +55,7 @@ def learned_words(run: Run, rows: Iterable[str], use: str, *others: str) -> str:
         *others: As there; the part before ``_`` says how the policy learned.
     """
     mode = "greedy" if any(name.endswith("_sampled") for name in rows) else "sampled"
-    how = {"warm": "warm start", "residual": "residual", "entry": "entry costs seen"}
+    how = {"warm": "warm start", "entry": "entry costs seen"}
     words = [f"{how[other.partition('_')[0]]}: {run.policies[other]}" for other in others]
     return "; ".join([f"policy {run.policies[use]}, {mode}", *words])
 

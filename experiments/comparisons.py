@@ -12,7 +12,7 @@ import pandas
 from decima.core.errors import ConfigError
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import mean_interval, paired_change
-from decima.learning.cards import ALONE, RESIDUAL, WARM, how_learned
+from decima.learning.cards import ALONE, WARM, how_learned
 from decima.learning.store import read_card, stored_files
 from decima.systems.spark.policy import learned
 from decima.systems.spark.policy.learned import load_policy
@@ -206,7 +206,7 @@ def changes_by_load(
 
 
 # Rows of stored policies by how they learned: Decima is reinforcement learning from random weights, nothing else.
-ROWS = {ALONE: "decima", WARM: "decima_warm", RESIDUAL: "decima_residual"}
+ROWS = {ALONE: "decima", WARM: "decima_warm"}
 # Uses whose policies tables and figures call Decima.
 _CALLED_DECIMA = ("batch", "stream")
 
@@ -229,8 +229,7 @@ def learned_policy(context: Context, use: str, greedy: bool | None = None) -> Le
     Args:
         context: The run.
         use: ``"batch"`` or ``"stream"``, which learned from random weights; ``"entry_batch"`` or ``"entry_stream"``,
-            which did so with more features; ``"warm_batch"``, ``"warm_stream"``, ``"residual_stream"`` or
-            ``"released"``.
+            which did so with more features; ``"warm_batch"``, ``"warm_stream"`` or ``"released"``.
         greedy: Take the likeliest action, or draw it, as in training. When omitted, as the policy's card says, which is
             what was better on validation sequences.
 

@@ -27,22 +27,18 @@ class Record:
     delay_free: np.ndarray | None = None
     instance_shape: np.ndarray | None = None
     class_inputs: np.ndarray | None = None
-    candidate_prior: np.ndarray | None = None
-    limit_wanted: np.ndarray | None = None
     limit_levels: np.ndarray = ()
 
     def __post_init__(self):
-        for name in ("delay", "delay_free", "limit_wanted"):
+        for name in ("delay", "delay_free"):
             if getattr(self, name) is None:
                 setattr(self, name, np.zeros(len(self.choice)))
         if self.instance_shape is None:
             self.instance_shape = np.zeros((len(self.instance_first) - 1, 0))
         if self.class_inputs is None:
             self.class_inputs = np.zeros((len(self.candidate_node), 0))
-        if self.candidate_prior is None:
-            self.candidate_prior = np.zeros((len(self.candidate_node), 0))
         for field in fields(self):
-            real = field.name in ("x", "instance_shape", "class_inputs", "candidate_prior")
+            real = field.name in ("x", "instance_shape", "class_inputs")
             dtype = np.float32 if real else np.int32
             setattr(self, field.name, np.asarray(getattr(self, field.name), dtype=dtype))
 

@@ -25,7 +25,6 @@ BEST, BOUND, TUNED = "best known", "lower bound", "tuned"
 FORMS = {
     "policy, alone": "from random weights",
     "policy, warm": "after imitation",
-    "policy, residual": "corrects a rule",
     "planner": "planner",
 }
 

@@ -45,7 +45,6 @@ CLUSTERS = {
     "stragglers, speculation": _STRAGGLERS | {"speculation": True},
     "dynamic, losses, stragglers": _DYNAMIC | _LOSSES | _STRAGGLERS,
 }
-LEARNED = ("stream", "residual_stream")
 SHOWN = ("fair", "decima")  # whose hours are drawn: a rule without parameters, and what learned from random weights
 # Measures of a run, as columns are called, and what changes of them are called.
 MEASURES = {"avg_jct_s": "average JCT", "p95_jct_s": "p95 of JCT", "executor_hours": "executor hours"}
@@ -65,7 +64,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     arrivals = f"stream-{params['interarrival_s']}s"
     schedulers: dict[str, Scheduler] = {name: make_scheduler(name) for name in ("fifo", "fair")}
     schedulers |= tuned_schedulers(context, arrivals)
-    schedulers |= {policy_row(context.policies[use]): learned_policy(context, use) for use in LEARNED}
+    schedulers |= {policy_row(context.policies["stream"]): learned_policy(context, "stream")}
     schedulers |= {name: load_policy(policy) for name, policy in params["policies"].items()}
 
     def runs(chosen: Mapping[str, Scheduler], settings: Settings, label: str, **columns) -> pandas.DataFrame:
@@ -171,7 +170,7 @@ def elastic_hours(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _policies(run: Run, changes: pandas.DataFrame) -> str:
-    words = f"Policies {' and '.join(run.policies[use] for use in LEARNED)}"
+    words = f"Policy {run.policies['stream']}"
     if "decima_dynamic" in set(changes["scheduler"]):
         words += ", and tpch-stream-dynamic, which learned on the cluster dynamic, 5 s"
     return f"{words}."
@@ -186,7 +185,7 @@ EXPERIMENT = Experiment(
     inputs=(
         Profiles(),
         TablesOf("tuning"),
-        *(StoredPolicy(use) for use in LEARNED),
+        StoredPolicy("stream"),
         PoliciesIn("elastic", ("policies",)),
     ),
     tiny={"interarrival_s": 14, "streams": 2, "jobs": 6, "sizes": [5, 10], "policies": {"decima_dynamic": "tiny"}},

@@ -30,7 +30,7 @@ PAPER_LOAD = 0.85
 # Whose schedules show how busy the cluster is.
 SHOWN_BUSY = "weighted_fair"
 # Whose policies are shown at every load.
-LEARNED = ("stream", "warm_stream", "residual_stream")
+LEARNED = ("stream", "warm_stream")
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:

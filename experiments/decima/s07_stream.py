@@ -23,8 +23,8 @@ from experiments.rooms import POLICY_ROOMS
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
-# Whose policies are compared: Decima's, one that saw more, one that imitated a rule first, one that corrects a rule.
-LEARNED = ("stream", "entry_stream", "warm_stream", "residual_stream")
+# Whose policies are compared: Decima's, one that saw more, one that imitated a rule first.
+LEARNED = ("stream", "entry_stream", "warm_stream")
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair")
 # Whose tasks are looked at one by one (Figure 10d and e).
 EXECUTED = ("weighted_fair", "decima")

@@ -37,7 +37,7 @@ IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "not
 ENCODINGS = "busy-random"
 # Variant of ``runs.csv``: the recipe with features of what an executor costs that comes, and with an output per limit.
 ENTRY = "entry costs seen"
-SETTINGS = ("batch", "stream", "stream_curve", "warm_batch", "warm_stream", "warm_curve", "residual_stream", "released")
+SETTINGS = ("batch", "stream", "stream_curve", "warm_batch", "warm_stream", "warm_curve", "released")
 _TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
 #: Heuristics that are drawn beside curves.
 LEVELS = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")

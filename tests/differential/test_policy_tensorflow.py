@@ -105,8 +105,6 @@ FURTHER = (
     *(drawn_architecture(seed) for seed in range(6)),
     Architecture.classes(executor_classes=2),
     Architecture.classes(executor_classes=2, limit_grid=0, cluster_mean=False, max_executors=50),
-    Architecture.paper(residual="capped_srw"),
-    Architecture.paper(residual="capped_srw", residual_temperature=0.3),
     Architecture.paper(hidden=(), score_hidden=()),
     Architecture.paper(hidden=(), rectified_outputs=True),
 )

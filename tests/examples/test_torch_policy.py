@@ -43,7 +43,7 @@ def same_probabilities(records, result):
     [
         ("embedded-batch-random", PLAIN, "embedded:n=3"),
         ("released-batch", Settings.released(executors=12), "embedded:n=3"),
-        ("tpch-stream-busy", PLAIN, "embedded:n=3,interarrival_s=20"),
+        ("tpch-stream", PLAIN, "embedded:n=3,interarrival_s=20"),
         ("tpch-classes", CLASSES, "embedded:n=3,requests=uniform"),
         ("idle-rare-long-2", Settings.simplified(executors=2), "rare_long:n=12"),
     ],

@@ -193,7 +193,7 @@ def test_parameters_of_a_training_are_options_of_the_command(name, tmp_path, mon
 def test_a_training_that_params_do_not_describe_is_refused(tmp_path, monkeypatch):
     answer = CliRunner().invoke(app, ["train", "--params", "none", "--out", str(tmp_path)])
     assert answer.exit_code == 2
-    assert "--params none: params/training describes no such training; it has: tpch-stream-busy" in answer.output
+    assert "--params none: params/training describes no such training; it has: busy-full" in answer.output
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params" / "training").mkdir(parents=True)
     (tmp_path / "params" / "training" / "own.yaml").write_text("training: {own: {mine: {jobs: tpch, colour: red}}}")

@@ -189,7 +189,6 @@ ROWS = {
     "tuned weighted fair": "weighted_fair", "capped shortest remaining work": "capped_srw",
     "Decima (`tpch-batch-random`, `tpch-stream-random-long`; sampled)": "decima",
     "Decima, warm start (`tpch-batch`, `tpch-stream-entry-warm`)": "decima_warm",
-    "Decima, residual (`tpch-stream-busy`)": "decima_residual",
 }  # fmt: skip
 
 

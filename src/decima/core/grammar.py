@@ -134,6 +134,8 @@ def read_fields(texts: Mapping[str, str], record: type, where: str) -> dict[str,
     types = get_type_hints(record)
     known = [field.name for field in fields(record)]
     for key in texts:
+        if key in getattr(record, "constants", {}):
+            raise ConfigError(f"{where}{key} is gone; version 0.2.0 or older has it")
         if key not in known:
             raise ConfigError(f"{where}{key} is unknown{hint(key, known) or '; known: ' + ', '.join(known)}")
     return {key: read_value(text, types[key], f"{where}{key}") for key, text in texts.items()}

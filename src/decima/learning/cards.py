@@ -24,7 +24,7 @@ POLICY_NAME = "policy"
 LEARNED = "learned"  # the key of the block
 RANDOM = "random weights"
 # How a policy came to its weights, for those who have to tell such policies apart.
-ALONE, WARM, RESIDUAL = "alone", "warm", "residual"
+ALONE, WARM = "alone", "warm"
 COLUMNS = ("from", "algorithm", "iterations", "kept_iteration", "cpu_s", "wall_s", "seed")
 # Columns of the curve that a card keeps, of the iterations that were validated.
 _KEPT = ("iteration", "phase", "wall_s", "cpu_s", "jct_s", "val_greedy", "val_sampled")
@@ -33,7 +33,6 @@ _CRITIC = "critic_loss"  # kept too if there is a critic
 
 def learned(
     recipe: Mapping[str, Any],
-    architecture: Mapping[str, Any],
     curve: Sequence[Mapping[str, Any]],
     *,
     iterations: int | None,
@@ -44,7 +43,6 @@ def learned(
 
     Args:
         recipe: Fields of the recipe by name.
-        architecture: Fields of the network by name.
         curve: Rows of the training curve, counted from 0; the last one has the times of the whole run.
         iterations: Iterations of the run.
         kept_iteration: After how many of them the stored weights were measured.
@@ -52,15 +50,13 @@ def learned(
 
     Returns:
         ``from`` (``random weights``, ``random weights by way of`` a stored policy that itself began there, or all that
-        applies of ``warm start from``, ``residual on`` and ``imitation of``),
+        applies of ``warm start from`` and ``imitation of``),
         ``algorithm`` (of the kept iteration: ``imitation`` where learning alone found nothing better), ``iterations``,
         ``kept_iteration``, ``cpu_s``, ``wall_s``, ``seed``. None stands for what was not recorded.
     """
-    residual = architecture.get("residual") or "none"
     teacher = recipe.get("teacher") if recipe.get("teacher_iterations") else None
     origins = {
         "warm start from": recipe.get("start_policy"),
-        "residual on": None if residual == "none" else residual.partition(":")[0],
         "imitation of": teacher,
     }
     phases = {row["iteration"] + 1: row.get("phase") for row in curve}
@@ -87,8 +83,8 @@ def how_learned(card: Mapping[str, Any]) -> str:
         card: Card of a stored policy.
 
     Returns:
-        ``alone`` (reinforcement learning from random weights), ``residual`` (it corrects a rule) or ``warm`` (it first
-        imitated a rule, or went on from another policy).
+        ``alone`` (reinforcement learning from random weights) or ``warm`` (it first imitated a rule, or went on from
+        another policy).
 
     Raises:
         PolicyError: The card does not say.
@@ -96,9 +92,7 @@ def how_learned(card: Mapping[str, Any]) -> str:
     origin = (card.get(LEARNED) or {}).get("from")
     if not origin:
         raise PolicyError(f"the card of policy {card.get('name', '(no name)')} does not say how it was learned")
-    if origin.startswith(RANDOM):
-        return ALONE
-    return RESIDUAL if "residual on" in origin else WARM
+    return ALONE if origin.startswith(RANDOM) else WARM
 
 
 def _is_alone(name: str) -> bool:
@@ -195,7 +189,6 @@ def card(run: TrainingRun, trained: Trained) -> dict:
         },
         LEARNED: learned(
             run.recipe.as_dict(),
-            run.architecture.as_dict(),
             trained.curve,
             iterations=trained.iterations,
             kept_iteration=trained.iteration,

@@ -51,7 +51,7 @@ class NetworkShape:
     Attributes:
         system: Name of the system that the network decides in, as cards of stored policies have it.
         perceptrons: The networks in the order of the flat weight vector.
-        constants: Values by name that cards have beside the fields, because a policy might differ there once.
+        constants: Fields of earlier versions by name, with the only value that this version has.
         variants: Functions of changed fields that make the architectures with names of their own.
     """
 

@@ -121,6 +121,7 @@ class TrainingRun:
             self.recipe.budget,
             folder,
             identity=self.identity(),
+            gone={"architecture": self.architecture.constants},
             progress=progress,
             tensorboard=tensorboard,
             command=command,

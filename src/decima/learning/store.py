@@ -39,6 +39,8 @@ _CARD_KEYS = ("format", "name", "system", "architecture", "parameters", "weights
 # A file of weights is their bytes and a few hundred more per array; what is far larger is not read at all.
 _MOST_BYTES, _MOST_BYTES_PER_WEIGHT = 2**20, 16
 _PACKAGE = Path(__file__).parents[1]
+# Stored policies and a preset of earlier versions: their scores were added to those of a rule.
+_CORRECTING = ("tpch-stream-busy", "busy", "busy-entry", "busy-entry-1", "busy-entry-2")
 
 
 @dataclass(frozen=True)
@@ -209,6 +211,11 @@ def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Pa
         raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r:.60}")
     if isinstance(name_or_path, str) and Path(text).name == text and not text.endswith((WEIGHTS, CARD)):
         files = stored_files(text)
+        if files is None and text in _CORRECTING:
+            raise PolicyError(
+                f"policy {text!r} is gone: version 0.2.0 is the last one that has policies that correct a rule; "
+                "tpch-stream-entry-warm is better on such streams"
+            )
         if files is None:
             known = list_policies(system)
             close = difflib.get_close_matches(text.lower(), known, n=3)
@@ -262,6 +269,10 @@ def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape])
         shown = reprlib.repr(values)
         raise PolicyError(f"{path} says nothing of the architecture: got {shown}, expected its fields by name")
     values = {name: value for name, value in values.items() if network.constants.get(name, ...) != value}
+    if gone := sorted(set(values) & set(network.constants)):
+        raise PolicyError(
+            f"{path} has {gone[0]} = {values[gone[0]]!r:.60} in its architecture; version 0.2.0 or older reads it"
+        )
     defaults = network().as_dict()
     if unknown := sorted(set(values) - set(defaults)):
         raise PolicyError(f"{path} describes an architecture with unknown fields: {', '.join(unknown)}")

@@ -6,10 +6,10 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -78,6 +78,7 @@ class Trainer:
         budget: When to stop, to validate and to write checkpoints.
         folder: Where checkpoint and curve go.
         identity: What is trained and how, JSON values; a run is only resumed by one with the same identity.
+        gone: By part of the identity, fields of earlier versions and their values that stand for what this one does.
         progress: Show a progress bar.
         tensorboard: Write TensorBoard events.
         command: Words of the call that begins the run; stored in the folder, beside the first checkpoint.
@@ -94,6 +95,7 @@ class Trainer:
         folder: str | Path,
         *,
         identity: dict,
+        gone: Mapping[str, Mapping[str, Any]] | None = None,
         progress: bool = False,
         tensorboard: bool = True,
         command: Sequence[str] | None = None,
@@ -105,7 +107,7 @@ class Trainer:
             raise ConfigError(f"two parts of the training have a column {twice[0]!r}; expected different names")
         self.algorithm, self.validation, self.budget = algorithm, validation, budget
         self.folder = Path(folder)
-        self._identity = identity
+        self._identity, self._gone = identity, gone or {}
         self._progress, self._tensorboard, self._command = progress, tensorboard, command
         self._best = algorithm.weights
         self._curve: list[dict] = []
@@ -244,7 +246,10 @@ class Trainer:
             return
         stored = Checkpoint.load(self.folder)
         for name, mine in self._identity.items():
-            if (there := stored.about.get(name)) != mine:
+            there, gone = stored.about.get(name), self._gone.get(name, {})
+            if isinstance(there, dict):
+                there = {key: value for key, value in there.items() if gone.get(key, ...) != value}
+            if there != mine:
                 raise CheckpointError(
                     f"cannot resume {self.folder}: its {name} is another one ({_difference(there, mine)})"
                 )

@@ -141,7 +141,6 @@ def test_tasks_that_do_not_fit_say_so(monkeypatch, tmp_path):
         ("tuned", "heuristic", "", ""),
         ("fair", "heuristic", "", "spark"),
         ("decima:embedded-batch-random", "policy", "alone", "spark"),
-        ("decima:busy", "policy", "residual", "spark"),
         ("decima", "policy", "warm", "spark"),
         ("heft", "heuristic", "", "heterogeneous"),
         ("lachesis", "policy", "warm", "heterogeneous"),

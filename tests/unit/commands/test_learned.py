@@ -40,6 +40,7 @@ def test_greedy_and_sampled_are_compared_under_their_own_names(jobs, policy):
     ("scheduler", "message"),
     [
         ("decima:no-such", "unknown policy 'no-such'"),
+        ("decima:busy", "policy 'busy' is gone: version 0.2.0 is the last one that has policies that correct a rule"),
         ("no.weights.h5", "lacks its weights: there is no file"),
         ("models/tpch-batch.weights.h5", "models/decima/tpch-batch, its name alone will do"),
         ("decima:alpha=1", "has no option 'alpha'; it has: policy, greedy"),

@@ -55,7 +55,7 @@ def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
     monkeypatch.setattr(store, "read_policy", None)
     lines = run("schedulers", "decima").stdout.splitlines()
     assert lines[0].startswith("decima               A learned policy: a graph neural network")
-    presets = [":batch", ":stream", ":busy", ":alone_batch", ":alone_stream"]
+    presets = [":batch", ":stream", ":alone_batch", ":alone_stream"]
     assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy", *presets]
     assert lines[-1].endswith("(policy tpch-stream-random-long)")
     assert run("schedulers").exit_code == 0
@@ -66,7 +66,7 @@ def test_every_stored_policy_is_listed():
     assert lines[0].split() == ["name", "system", "paper", "from", "algorithm", "iterations", "kept", "cpu_s", "seed"]
     assert [line.split()[0] for line in lines[1:-1]] == list_policies()
     squeezed = "\n".join(" ".join(line.split()) for line in lines)
-    assert "tpch-stream-busy spark decima residual on capped_srw " in squeezed
+    assert "tpch-stream-entry-warm spark decima imitation of entry_srw " in squeezed
     assert lines[-1].startswith(f"{len(list_policies())} policies; ")
 
 

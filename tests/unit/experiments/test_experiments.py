@@ -47,7 +47,6 @@ TINY = {
         "warm_batch": "tiny-warm",
         "warm_stream": "tiny-warm",
         "warm_curve": "tiny-warm",
-        "residual_stream": "tiny-residual",
         "entry_batch": "tiny-entry",
         "entry_stream": "tiny-entry",
         "stream_curve": "tiny",
@@ -98,7 +97,6 @@ def store_policy(folder, seed):
     origins = {
         "tiny": RANDOM,
         "tiny-warm": "imitation of fair",
-        "tiny-residual": "residual on fair",
         "tiny-entry": RANDOM,
     }
     for name, origin in origins.items():

@@ -15,39 +15,27 @@ CURVE = [
 ]
 
 
-def block(recipe, architecture=None, kept=20, curve=CURVE):
-    values = {"algorithm": "ppo"} | recipe
-    return learned(values, architecture or {}, curve, iterations=20, kept_iteration=kept, seed=3)
+def block(recipe, kept=20, curve=CURVE):
+    return learned({"algorithm": "ppo"} | recipe, curve, iterations=20, kept_iteration=kept, seed=3)
 
 
 @pytest.mark.parametrize(
-    ("recipe", "architecture", "expected"),
+    ("recipe", "expected"),
     [
-        ({}, {}, RANDOM),
-        ({"teacher": "fair", "teacher_iterations": 0}, {"residual": "none"}, RANDOM),
-        ({"teacher": None, "teacher_iterations": 80}, {"residual": None}, RANDOM),
-        ({"teacher": "fair", "teacher_iterations": 10}, {}, "imitation of fair"),
-        (
-            {"start_policy": "tpch-stream", "teacher": "fair", "teacher_iterations": 0},
-            {},
-            "warm start from tpch-stream",
-        ),
-        ({"start_policy": "tpch-stream-random"}, {}, "random weights by way of tpch-stream-random"),
+        ({}, RANDOM),
+        ({"teacher": "fair", "teacher_iterations": 0}, RANDOM),
+        ({"teacher": None, "teacher_iterations": 80}, RANDOM),
+        ({"teacher": "fair", "teacher_iterations": 10}, "imitation of fair"),
+        ({"start_policy": "tpch-stream", "teacher": "fair", "teacher_iterations": 0}, "warm start from tpch-stream"),
+        ({"start_policy": "tpch-stream-random"}, "random weights by way of tpch-stream-random"),
         (
             {"start_policy": "tpch-stream-random", "teacher": "fair", "teacher_iterations": 1},
-            {},
             "warm start from tpch-stream-random; imitation of fair",
-        ),
-        ({}, {"residual": "capped_srw:c0=1,c1=2"}, "residual on capped_srw"),
-        (
-            {"start_policy": "a", "teacher": "fair", "teacher_iterations": 1},
-            {"residual": "sjf"},
-            "warm start from a; residual on sjf; imitation of fair",
         ),
     ],
 )
-def test_a_card_says_what_the_weights_come_from(recipe, architecture, expected):
-    assert block(recipe, architecture)["from"] == expected
+def test_a_card_says_what_the_weights_come_from(recipe, expected):
+    assert block(recipe)["from"] == expected
 
 
 def test_the_algorithm_is_that_of_the_kept_iteration():
@@ -68,12 +56,11 @@ def test_every_stored_card_says_how_its_policy_was_learned(name):
     rows = [dict(zip(card["curve"], values, strict=True)) for values in zip(*card["curve"].values(), strict=True)]
     rows.append({"iteration": -1} | {key: stored[key] for key in ("cpu_s", "wall_s")})
     values = {key: stored[key] for key in ("iterations", "kept_iteration", "seed")}
-    assert learned(recipe, card["architecture"], rows, **values) == stored
+    assert learned(recipe, rows, **values) == stored
     score = next(value for key, value in card["validation"].items() if key.startswith("score"))
     assert score == card["curve"]["val_greedy" if card["greedy"] else "val_sampled"][kept]
     if stored["from"] == RANDOM:
         assert recipe.get("teacher") is None or recipe["teacher_iterations"] == 0
-        assert card["architecture"].get("residual") in (None, "none")
         assert recipe.get("start_policy") is None
 
 

@@ -248,6 +248,7 @@ def card_of(architecture):
         ('{"format": 3}', "of a policy of system None, expected 'spark'"),
         ('{"format": 3, "system": "spark"}', "says nothing of the architecture: got None"),
         (card_of('{"depth": 3}'), "unknown fields: depth"),
+        (card_of('{"residual": "capped_srw"}'), "residual = 'capped_srw' in its architecture; version 0.2.0 or older"),
         (card_of('{"embedding": "16"}'), "embedding = '16' in its architecture.* like int"),
         (card_of('{"limit": "job"}'), "no valid architecture: limit must be one of"),
         (card_of('{"hidden": ["x"]}'), "no valid architecture"),

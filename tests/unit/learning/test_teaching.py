@@ -13,8 +13,6 @@ from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_records
 
 pytestmark = pytest.mark.tensorflow
 
-RESIDUAL = NETWORK.replace(residual="capped_srw")
-
 
 class Outside:
     """A compiled rule that decides through ``decide``, as a scheduler in plain Python does."""

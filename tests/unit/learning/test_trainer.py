@@ -164,6 +164,17 @@ def test_a_finished_run_resumes_to_the_same_outcome(whole):
     assert trained.iterations == 4
 
 
+def test_a_checkpoint_with_a_field_of_an_earlier_version_is_resumed_if_it_has_the_only_value_left(whole, tmp_path):
+    stored = Checkpoint.load(whole[0])
+    stored.about["architecture"] |= {"residual": "none", "residual_temperature": 1.0}
+    stored.save(tmp_path)
+    assert np.array_equal(make(tmp_path).train(resume=True).weights, whole[1].weights)
+    stored.about["architecture"]["residual"] = "capped_srw"
+    stored.save(tmp_path)
+    with pytest.raises(CheckpointError, match=r"its architecture is another one .residual is capped_srw there"):
+        make(tmp_path).train(resume=True)
+
+
 def test_a_folder_with_a_run_is_not_overwritten(whole, tmp_path):
     before = (whole[0] / FILE_NAME).read_bytes()
     with pytest.raises(CheckpointError, match="already holds a training run: resume it, or choose another folder"):

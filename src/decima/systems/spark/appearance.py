@@ -36,7 +36,6 @@ APPEARANCES = {
     "decima_reinforce": Appearance("Decima, Algorithm 1 (REINFORCE)", ink.GREY, "-", "P"),
     "decima_entry": Appearance("Decima, entry costs seen", ink.TEAL, (0, (5, 1)), "P"),
     "decima_warm": Appearance("Decima, warm start", ink.GREY, ink.LONG, "D"),
-    "decima_residual": Appearance("Decima, residual", ink.GREY, ink.DASHDOT, "p"),
     "decima_dynamic": Appearance("Decima, trained on dynamic", ink.TEAL, (0, (9, 1.5, 1, 1.5)), "o"),
     "decima_full": Appearance("all of Decima", ink.BLACK, (0, (2, 1)), "o"),
     "decima_no_graph": Appearance("no graph embedding", ink.TEAL, ink.DASH, "v"),

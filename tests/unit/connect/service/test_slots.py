@@ -20,7 +20,6 @@ from tests.unit.connect.service.test_session import Client, counts, job, offer, 
 from tests.unit.systems.spark.policy.kernel.test_delays import eager_weights
 
 STREAM = synthetic_poisson(7, 8.0, seed=3, initial=2)
-ADDED = Architecture.paper(residual="entry_srw")
 
 
 def sessions():
@@ -66,7 +65,6 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
         "ages": lambda: load_policy("idle-clocked-10"),
         "rule": lambda: decima.make_scheduler("idle_rule", base=1.0),
         "entry": lambda: decima.make_scheduler("entry_srw", pay=1.0),
-        "added": lambda: LearnedScheduler(ADDED, ADDED.initial_weights(0)),
     }
     code = grpc.StatusCode.INVALID_ARGUMENT
     message = r"reads running tasks, past arrivals and every event, which this client does not .*OpenRequest.running\)"
@@ -74,8 +72,7 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
     refused(code, message, Client, made, scheduler="ages", delays=True)
     refused(code, "idle_rule reads .*busy_ms.*, which no client reports", Client, made, scheduler="rule", running=True)
     message = "reads mean durations of tasks by executors, which no client reports"
-    for name in ("entry", "added"):
-        refused(code, message, Client, made, scheduler=name, running=True)
+    refused(code, message, Client, made, scheduler="entry", running=True)
     refused(code, "running is set, but a driver", Client, made, running=True, shared_cluster="c")
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from decima.core.checks import is_number, is_whole
-from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.core.checks import is_whole
+from decima.core.errors import ConfigError
 from decima.learning.perceptron import MAX_WIDTH, NetworkShape, Perceptron
 from decima.systems.spark.policy.features import (
     AS_LOGARITHMS,
@@ -24,9 +24,6 @@ from decima.systems.spark.policy.features import (
     Feature,
 )
 from decima.systems.spark.settings import MAX_CLASSES, MAX_EXECUTORS
-
-if TYPE_CHECKING:
-    from decima.systems.spark.schedulers.interface import CompiledScheduler
 
 LIMITS = ("input", "output", "stage", "none")
 IDLES = ("timer", "hold")
@@ -49,12 +46,6 @@ NO_DELAY_CHANCE = 0.98
 LIMIT_SCALE = 50.0
 # On a grid their logarithms do, times this.
 LOG_SCALE = 0.25
-NO_RESIDUAL = "none"
-# Scores of a rule, see :mod:`.residual`: of a place in the order of stages, of an executor more or
-# less, and how many places, or executors, differ in score. Untrained, a sampled policy departs from the rule at one
-# decision in four.
-STAGE_STEP, LIMIT_STEP = 3.0, 2.0
-MOST_PLACES, MOST_EXECUTORS_OFF = 5, 8
 
 
 @dataclass(frozen=True)
@@ -65,7 +56,12 @@ class Architecture(NetworkShape):
     """
 
     system: ClassVar[str] = "spark"
-    constants: ClassVar[dict[str, Any]] = {"runnable_feature": False, "delay_length": "task"}
+    constants: ClassVar[dict[str, Any]] = {
+        "runnable_feature": False,
+        "delay_length": "task",
+        "residual": "none",
+        "residual_temperature": 1.0,
+    }
     name: str = "paper"  # ``"paper"``, ``"released"`` or a name of your own
     # Features that a stage has at least, a name in :data:`.SETS`: those of §6.1 or those of the
     # published code.
@@ -112,12 +108,6 @@ class Architecture(NetworkShape):
     limit_grid: int = 0
     # z is made of the mean over jobs, not of the sum, so that it does not grow with the cluster and its jobs.
     cluster_mean: bool = False
-    # The rule whose scores are added to those of q and w, a text such as ``"capped_srw"`` with its parameters: the
-    # network learns what is to be changed of it. ``"none"``: the network's scores alone. The last layers of q and w are
-    # 0 at first: untrained, the likeliest decision is the rule's.
-    residual: str = NO_RESIDUAL
-    # The rule's scores are divided by this: the lower, the more rarely a policy that is sampled departs from the rule.
-    residual_temperature: float = 1.0
 
     def __post_init__(self) -> None:
         choices = {"limit": LIMITS, "features": SETS, "idle": IDLES, "delay_context": DELAY_CONTEXTS}
@@ -137,7 +127,6 @@ class Architecture(NetworkShape):
             raise ConfigError("feature_log needs the features of the paper")
         self._check_idling()
         self._check_classes()
-        self._check_residual()
         for name in ("hidden", "score_hidden"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         numbers = [("max_executors", self.max_executors, MAX_EXECUTORS), ("embedding", self.embedding, MAX_WIDTH)]
@@ -167,38 +156,6 @@ class Architecture(NetworkShape):
             raise ConfigError(f"limit_grid needs the limit as an input of w, got limit={self.limit!r}")
         if self.delays and (self.executor_classes or self.limit_grid):
             raise ConfigError("idle slots (delays) work neither with executor_classes nor with limit_grid")
-
-    def _check_residual(self) -> None:
-        """Refuse a rule that has no scores, or options that these do not go with."""
-        if not (is_number(self.residual_temperature) and self.residual_temperature > 0.0):
-            raise ConfigError(f"residual_temperature must be a number above 0, got {self.residual_temperature!r:.60}")
-        if self.residual == NO_RESIDUAL:
-            if self.residual_temperature != 1.0:
-                raise ConfigError("residual_temperature needs residual, the rule whose scores are divided by it")
-            return
-        if self.delays or self.executor_classes or self.limit_grid:
-            raise ConfigError("residual works neither with idle slots (delays) nor with executor_classes or limit_grid")
-        self.make_rule()
-
-    def make_rule(self) -> CompiledScheduler:
-        """The rule whose scores are added.
-
-        Raises:
-            ConfigError: There is no such rule, a parameter is wrong, or it has no scores.
-        """
-        from decima.systems.spark.schedulers import capped_srw, entry_srw
-        from decima.systems.spark.schedulers.registry import make_scheduler
-
-        try:
-            rule = make_scheduler(self.residual)
-        except UnknownSchedulerError as error:
-            raise ConfigError(f"residual: {error}") from error
-        if rule.name not in (capped_srw.NAME, entry_srw.NAME):
-            raise ConfigError(
-                f"residual must be none, {capped_srw.NAME} or {entry_srw.NAME}, with parameters if any, got "
-                f"{self.residual!r:.60}"
-            )
-        return rule
 
     @classmethod
     def paper(cls, **changes) -> Architecture:
@@ -330,16 +287,10 @@ class Architecture(NetworkShape):
     def initial_weights(self, seed: int) -> np.ndarray:
         """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases.
 
-        With a rule's scores beside theirs, the last kernels of q and w are 0. The last layer of d is such that r = 0
-        has the chance :data:`NO_DELAY_CHANCE` in every state, all others one chance: a policy that slots at random is
-        too bad to learn from.
+        The last layer of d is such that r = 0 has the chance :data:`NO_DELAY_CHANCE` in every state, all others one
+        chance: a policy that slots at random is too bad to learn from.
         """
         weights = super().initial_weights(seed)
-        if self.residual != NO_RESIDUAL:
-            parts = self.split(weights)
-            for net in self.perceptrons:
-                if net.name in ("q", "w"):
-                    parts[f"{net.name}/{len(net.widths) - 2}/kernel"][:] = 0.0
         if self.delays > 0:
             outputs = self.delays + 1
             last = outputs * (self.perceptrons[-1].widths[-2] + 1)  # numbers in the last kernel and its bias

@@ -34,7 +34,6 @@ TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
     "pair_decision": (INT, ("P",)),  # ascending
     "candidate_node": (INT, ("C",)),
     "candidate_class": (FLOAT, ("C", "E")),  # what q sees of the class of a pair, E = 0 where classes are not chosen
-    "candidate_prior": (FLOAT, ("C", "A")),  # what a rule adds to the score, A = 0 without a rule
     "candidate_decision": (INT, ("C",)),  # ascending
     "candidate_run": (INT, ("C",)),  # ascending; a run is neighbouring candidates of one decision and one job
     "run_instance": (INT, ("R",)),
@@ -46,7 +45,6 @@ TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
     "limit_high": (INT, ("K",)),
     "limit_tail": (INT, ("K",)),  # limits from here on have the same effect, smaller ones each their own
     "limit_chosen": (INT, ("K",)),
-    "limit_wanted": (INT, ("K",)),  # limit of the rule whose scores are added
     "delay_decision": (INT, ("B",)),  # decisions that were free to choose an idle slot
     "delay_chosen": (INT, ("B",)),  # r, 0 for no slot
 }
@@ -142,11 +140,9 @@ class GraphBatch:
         self._candidate_node = shifted("candidate_node", num_nodes)
         self._candidate_instance = shifted("candidate_instance", num_instances)
         self._candidate_class = joined("class_inputs").astype(np.float32, copy=False)
-        self._candidate_prior = joined("candidate_prior").astype(np.float32, copy=False)
         self._choice = shifted("choice", [len(record.candidate_node) for record in records]) - self._candidate_first
         self._low, self._high = joined("limit_low"), joined("limit_high")
         self._classes, self._limit = joined("classes"), joined("limit")
-        self._wanted = joined("limit_wanted")
         self._delay, self._delay_free = joined("delay"), joined("delay_free")
         self._shape = joined("instance_shape").astype(np.float32, copy=False)
         self._link(joined("node_row"), joined("node_local"), child_offset, child)
@@ -245,7 +241,6 @@ class GraphBatch:
             "pair_decision": np.repeat(np.arange(len(decisions)), pair_count),
             "candidate_node": position[self._candidate_node[candidates]],
             "candidate_class": self._candidate_class[candidates],
-            "candidate_prior": self._candidate_prior[candidates],
             "candidate_decision": candidate_decision,
             "candidate_run": np.cumsum(begins) - 1,
             "run_instance": candidate_instance[begins],
@@ -257,7 +252,6 @@ class GraphBatch:
             "limit_high": high,
             "limit_tail": self._tails(low, self._classes[chosen]),
             "limit_chosen": self._limit[chosen],
-            "limit_wanted": self._wanted[chosen],
             "delay_decision": free,
             "delay_chosen": self._delay[decisions[free]],
         }

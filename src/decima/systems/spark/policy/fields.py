@@ -17,7 +17,6 @@ NET = FieldGroup.of(
         CODE,
         net_dense="the compiled dense layer",
         net_teacher="the compiled scheduler to imitate, 0: none",
-        net_rule="the compiled rule whose scores are added, 0: none",
     ),
     fields(
         I64,
@@ -27,14 +26,12 @@ NET = FieldGroup.of(
         net_record="1: record decisions",
         net_teacher_idles="1: that the teacher idles, or does not, is recorded too",
         net_num_levels="levels of the deepest profile",
-        net_num_rule_params="parameters of the rule whose scores are added",
     ),
     fields(
         F64,
         None,
         net_teacher_share="probability that the teacher's decision is carried out instead of the policy's",
         net_hint_ms="mean interarrival time told to the policy",
-        net_temperature="what the rule's scores are divided by",
     ),
     fields(
         I32,
@@ -44,7 +41,6 @@ NET = FieldGroup.of(
     ),
     fields(I32, "level", BOUND, net_levels="limits to choose from, ascending; none: every limit"),
     fields(F32, "weight", BOUND, net_weights="all kernels and biases"),
-    fields(F64, "rule parameter", BOUND, net_rule_params="parameters of the rule whose scores are added"),
 )
 CACHES = FieldGroup.of(
     "what is known of stages and jobs",
@@ -61,9 +57,6 @@ CACHES = FieldGroup.of(
         net_candidate_class="class of the pair, -1: best fit",
     ),
     fields(F32, "choice x class", net_class="[candidate] what q sees of the class of the pair"),
-    fields(F32, "choice x rule", net_prior="[candidate] what the rule adds to the score"),
-    fields(F64, "rule parameter", net_kept_params="parameters of the teacher while the rule decides"),
-    fields(I64, None, net_rule_stage="what the rule decides: the stage", net_rule_used="executors that it gives"),
     fields(
         I32,
         "job",
@@ -147,7 +140,6 @@ RECORDING = FieldGroup.of(
         rec_candidate_class="class, -1: best fit",
     ),
     fields(F32, "candidate x class", BUFFER, rec_class="what q saw of the class"),
-    fields(F32, "candidate", BUFFER, rec_prior="what the rule added to the score, if there is a rule"),
     fields(
         I32,
         "decision x choice",

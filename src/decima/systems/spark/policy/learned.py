@@ -24,7 +24,6 @@ OPTIONS = (
 PRESETS = (
     Preset(BATCH, "warm start, trained on batches; default for such jobs", {"policy": DEFAULT_POLICY}),
     Preset(STREAM, "warm start, trained on streams; default for such jobs", {"policy": "tpch-stream"}),
-    Preset("busy", "residual policy, trained at one job every 14 s", {"policy": "tpch-stream-busy"}),
     Preset("alone_batch", "trained on batches from random weights", {"policy": "tpch-batch-random"}),
     Preset("alone_stream", "trained on streams from random weights", {"policy": "tpch-stream-random-long"}),
 )

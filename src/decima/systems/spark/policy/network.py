@@ -13,14 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from decima.learning.layers import PerceptronLayer, StageMessages, gather_ascending, softmax_of_segments, sum_by
-from decima.systems.spark.policy.architecture import (
-    LIMIT_SCALE,
-    LIMIT_STEP,
-    LOG_SCALE,
-    MOST_EXECUTORS_OFF,
-    NO_RESIDUAL,
-    Architecture,
-)
+from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE, Architecture
 from decima.systems.spark.policy.batch import TENSORS, GraphBatch
 from decima.systems.spark.policy.features import JOB_FEATURES
 
@@ -37,7 +30,6 @@ def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.Tenso
     """
     fixed = {"F": architecture.num_features, "L": num_levels, "S": architecture.shape_width}
     fixed["E"] = architecture.class_width
-    fixed["A"] = int(architecture.residual != NO_RESIDUAL)
     return {
         name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
         for name, (dtype, shape) in TENSORS.items()
@@ -95,10 +87,7 @@ class DecimaNetwork(keras.Model):
     def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Log-probabilities and entropies; see the class."""
         embeddings = self.embed(batch) if self.architecture.graph_embedding else None
-        residual = self.architecture.residual != NO_RESIDUAL
         scores = self.stage_scores(batch, embeddings)
-        if residual:
-            scores += batch["candidate_prior"][:, 0]
         log_prob, entropy = softmax_of_segments(scores, batch["candidate_decision"], batch["choice"])
         result = {"log_prob_stage": log_prob, "entropy_stage": entropy}
         if self.architecture.delays > 0:
@@ -108,10 +97,7 @@ class DecimaNetwork(keras.Model):
         names = ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class")
         if self.architecture.limit == "none":
             return result | {name: tf.zeros_like(log_prob) for name in names}
-        scores = self.limit_scores(batch, embeddings)
-        if residual:
-            scores += _limit_scores_of_rule(batch, self.architecture.residual_temperature)
-        columns = _softmax_of_limits(scores, batch)
+        columns = _softmax_of_limits(self.limit_scores(batch, embeddings), batch)
         spread = tf.scatter_nd(batch["limit_decision"][:, None], columns, [tf.size(log_prob), len(names)])
         return result | dict(zip(names, tf.unstack(spread, axis=1), strict=True))
 
@@ -221,15 +207,6 @@ def _softmax_of_rows(scores: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
     log_prob = tf.nn.log_softmax(scores, axis=1)
     entropy = -tf.reduce_sum(tf.exp(log_prob) * log_prob, axis=1)
     return tf.stack([tf.gather(log_prob, chosen, batch_dims=1), entropy], axis=1)
-
-
-def _limit_scores_of_rule(batch: dict[str, tf.Tensor], temperature: float) -> tf.Tensor:
-    """What a rule adds to the scores of limits, float32 [K, l]; see :mod:`.residual`."""
-    limits = batch["limits"][None, :]
-    high, tail, wanted = (batch[f"limit_{part}"][:, None] for part in ("high", "tail", "wanted"))
-    off = tf.minimum(tf.abs(tf.minimum(limits, tail) - wanted), MOST_EXECUTORS_OFF)
-    alike = tf.math.log(tf.cast(high - tail + 1, tf.float32))
-    return -LIMIT_STEP / temperature * tf.cast(off, tf.float32) - tf.where(limits >= tail, alike, 0.0)
 
 
 def _softmax_of_limits(scores: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:

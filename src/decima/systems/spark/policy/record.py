@@ -12,7 +12,7 @@ from decima.core.objectives import Progress
 from decima.core.record import Record
 from decima.systems.spark.policy.architecture import CLASS_INPUTS, SHAPE_FEATURES
 from decima.systems.spark.policy.fields import CAPACITIES, POLICY_SLOT
-from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, RESIDUAL, SHAPE_WIDTH
+from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, SHAPE_WIDTH
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.kernel.recording import CHOICE_COLUMNS, NUM_CHOICE, NUM_VALUE, VALUE_COLUMNS
 from decima.systems.spark.state import ClusterState
@@ -46,8 +46,6 @@ class EpisodeRecord:
     #: int32 [C], class of executors of the pair; -1: best fit, the policy does not choose classes
     candidate_class: np.ndarray
     class_inputs: np.ndarray  #: float32 [C, 4], what q saw of the class; [C, 0] if the policy does not choose classes
-    #: float32 [C, 1], what the rule of a residual policy added to the score; [C, 0] without one
-    candidate_prior: np.ndarray
     limit_levels: np.ndarray  #: int32 [l], limits to choose from, ascending; [0]: every limit
     choice: np.ndarray  #: int32 [D], the chosen candidate, counted over all decisions
     limit: np.ndarray  #: int32 [D], the chosen limit; 0 when the policy has none
@@ -58,8 +56,6 @@ class EpisodeRecord:
     classes: np.ndarray  #: int32 [D], number of different effects; 1: the limit does not matter
     delay: np.ndarray  #: int32 [D], r of the idle slot; 0: none
     delay_free: np.ndarray  #: int32 [D], 1 if the policy was free to choose r
-    #: int32 [D], limit of the rule of a residual policy; 0 without one, and where limits do not matter
-    limit_wanted: np.ndarray
     log_prob_stage: np.ndarray  #: float32 [D], of the chosen stage
     log_prob_limit: np.ndarray  #: float32 [D], of the chosen limit given the stage
     log_prob_class: np.ndarray  #: float32 [D], of any limit with the same effect, given the stage
@@ -154,7 +150,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
     decisions, instances = state.rec_decisions, state.rec_instances
     nodes, pairs, candidates = state.rec_nodes, state.rec_pairs, state.rec_candidates
     features = record_width(state)
-    shape, kinds, residual = (int(state.net_layout[index]) for index in (SHAPE_WIDTH, CLASS_WIDTH, RESIDUAL))
+    shape, kinds = (int(state.net_layout[index]) for index in (SHAPE_WIDTH, CLASS_WIDTH))
     choice = state.rec_choice[: decisions * NUM_CHOICE].reshape(decisions, NUM_CHOICE)
     values = state.rec_values[: decisions * NUM_VALUE].reshape(decisions, NUM_VALUE)
     columns = {name: choice[:, index].copy() for index, name in enumerate(CHOICE_COLUMNS)}
@@ -174,7 +170,6 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
         candidate_instance=state.rec_candidate_instance[:candidates].copy(),
         candidate_class=state.rec_candidate_class[:candidates].copy(),
         class_inputs=state.rec_class[: candidates * kinds].reshape(candidates, kinds).copy(),
-        candidate_prior=state.rec_prior[: candidates * residual].reshape(candidates, residual).copy(),
         limit_levels=state.net_levels.copy(),
         critic=state.rec_critic[: decisions * NUM_SUMMARY].reshape(decisions, NUM_SUMMARY).copy(),
         end_ms=state.now_ms,

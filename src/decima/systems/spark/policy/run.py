@@ -54,16 +54,14 @@ class DecimaLearner(Learner):
 
     def __init__(self, architecture: Architecture, weights: np.ndarray, *, chunk: int = CHUNK, **options: Any) -> None:
         super().__init__(weights, chunk, **options)
-        self._layout, self._temperature = pack_layout(architecture), float(architecture.residual_temperature)
+        self._layout = pack_layout(architecture)
         self._code = compiled_code()
 
     def chunk_gradient(
         self, batch: GraphBatch, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
     ) -> tuple[np.ndarray, np.ndarray]:
         """Gradient of a chunk; see :meth:`.Learner.chunk_gradient`."""
-        options = Options(
-            loss.ratio, float(loss.clip), float(loss.entropy_weight), loss.effect_classes, self._temperature
-        )
+        options = Options(loss.ratio, float(loss.clip), float(loss.entropy_weight), loss.effect_classes)
         chunk = Chunk(**batch.tensors(decisions))
         return chunk_gradient(self._code, self._layout, self._flat, chunk, advantages, log_prob, options)
 
@@ -329,14 +327,8 @@ def grown_weights(stored: StoredPolicy, architecture: Architecture, seed: int) -
         Float32 [architecture.num_parameters].
 
     Raises:
-        ConfigError: The new network lacks an input of the stored one, a layer has another width, or the rule
-            whose scores are added is another one.
+        ConfigError: The new network lacks an input of the stored one, or a layer has another width.
     """
-    if stored.architecture.residual != architecture.residual:
-        raise ConfigError(
-            f"start with policy {stored.name}: it has residual={stored.architecture.residual}, the new network "
-            f"residual={architecture.residual}; expected the same"
-        )
     weights = architecture.initial_weights(seed)
     parts, known = architecture.split(weights), stored.architecture.split(stored.weights)
     before, after = stored.architecture.inputs, architecture.inputs

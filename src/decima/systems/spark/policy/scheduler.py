@@ -10,11 +10,10 @@ import numpy as np
 from decima.core.decision import names_read
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.record import Record
-from decima.core.system import form_for
 from decima.learning.dense import dense_layer
 from decima.learning.quiet import import_tensorflow
 from decima.systems.spark.loop import offers, spawn_generators
-from decima.systems.spark.policy.architecture import NO_RESIDUAL, SHAPE_FEATURES, Architecture
+from decima.systems.spark.policy.architecture import SHAPE_FEATURES, Architecture
 from decima.systems.spark.policy.features import OF_RUNNING
 from decima.systems.spark.policy.fields import POLICY, POLICY_SLOT
 from decima.systems.spark.policy.kernel.embedding import GROUP, ROWS
@@ -31,7 +30,6 @@ from decima.systems.spark.policy.record import (
     policy_record,
     record_width,
 )
-from decima.systems.spark.schedulers.fields import bind_parameters, rule_record
 from decima.systems.spark.schedulers.interface import (
     GAP,
     RUNNING,
@@ -99,7 +97,6 @@ class LearnedScheduler(CompiledScheduler):
         self.interarrival_s = interarrival_s
         self.values = {}
         self._layout = pack_layout(architecture)
-        self._rule = None if architecture.residual == NO_RESIDUAL else architecture.make_rule()
         if teacher is not None and not isinstance(teacher, Scheduler):
             raise ConfigError(f"the teacher must be a scheduler, got {type(teacher).__name__}")
         if getattr(teacher, "decision", None) is decide_learned:
@@ -151,14 +148,14 @@ class LearnedScheduler(CompiledScheduler):
 
     @property
     def reads(self) -> frozenset[str]:
-        """What its features and its rule read; the rest is reported by every client."""
-        shape, rule = self.architecture, self._rule
+        """What its features read; the rest is reported by every client."""
+        shape = self.architecture
         reads = fields_in(name for feature in shape.stage_features for name in names_read(feature.compute))
         if reads & OF_RUNNING or (shape.delays > 0 and shape.idle == "hold"):
             reads = reads - OF_RUNNING | {RUNNING}
         if shape.interarrival_hint:
             reads |= {GAP}
-        return reads if rule is None else reads | rule.reads
+        return reads
 
     def bind(self, state: ClusterState, hint_ms: float | None = None) -> None:
         """Bind the policy to a state, before or during a run.
@@ -182,14 +179,11 @@ class LearnedScheduler(CompiledScheduler):
             raise ConfigError(
                 f"the policy {self.name} is made for {wanted} classes of executors, the cluster has {state.num_classes}"
             )
-        rule = self._bind_rules(state)
+        self._bind_teacher(state)
         known = state.policy.architecture if isinstance(state.policy, LearnedScheduler) else None
         if known != self.architecture:
-            parameters = 0 if rule is None else len(rule.parameters)
-            state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, parameters, state)))
+            state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, state)))
         record = policy_record(state)
-        if rule is not None:
-            record.bind("net_rule_params", np.array([rule.values[item.name] for item in rule.parameters]))
         # In the middle of a run what is known of the jobs stays, if an equal network found it.
         hint_ms, bound = self._hint_ms(state) if hint_ms is None else hint_ms, record.net_weights
         alike = (record.net_record, record.net_hint_ms) == (self.record, hint_ms)
@@ -203,15 +197,12 @@ class LearnedScheduler(CompiledScheduler):
         record.configure(
             net_dense=dense_layer.address,
             net_teacher=self._teacher_address,
-            net_rule=0 if rule is None else rule.decision.address,
-            net_num_rule_params=record.extents["rule parameter"],
             net_greedy=self.greedy,
             net_record=self.record,
             net_teacher_idles=self.teacher_idles,
             net_num_levels=(len(record.net_level_end) - 1) // 2,
             net_teacher_share=self.teacher_share,
             net_hint_ms=hint_ms,
-            net_temperature=self.architecture.residual_temperature,
         )
         state.policy = self
 
@@ -222,23 +213,10 @@ class LearnedScheduler(CompiledScheduler):
             return 0
         return (decide_outside if self._inside is None else self._inside.decision).address
 
-    def _bind_rules(self, state: ClusterState) -> CompiledScheduler | None:
-        """Give the state the parameters of the teacher or of the residual's rule.
-
-        Returns:
-            The rule, in its form for the jobs of the state.
-        """
+    def _bind_teacher(self, state: ClusterState) -> None:
+        """Give the state the parameters of a compiled teacher."""
         if self._inside is not None:
             self._inside.bind(state)
-        if self._rule is None:
-            return None
-        rule = form_for(self._rule, bool(np.any(state.job_arrival_ms > 0.0)))
-        if self._inside is None:
-            rule.bind(state)
-        else:  # it decides with the teacher's record, where its own parameters take the place of the teacher's
-            known = rule_record(state).params.tolist()
-            bind_parameters(state, known + [0.0] * (len(rule.parameters) - len(known)))
-        return rule
 
     def _hint_ms(self, state: ClusterState) -> float:
         if not self.architecture.interarrival_hint:
@@ -268,7 +246,7 @@ class LearnedScheduler(CompiledScheduler):
             observation.admit(self)
             self.bind(state)
         else:
-            self._bind_rules(state)
+            self._bind_teacher(state)
         decision = run_decision(self.decision, state)
         if state.no_answer:
             raise InvalidDecisionError(state.describe_invalid())
@@ -289,13 +267,12 @@ def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndar
     return weights
 
 
-def _extents(architecture: Architecture, layout: np.ndarray, parameters: int, state: ClusterState) -> dict[str, int]:
+def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState) -> dict[str, int]:
     """Lengths of the arrays of the policy's record, by extent; no room for recorded decisions.
 
     Args:
         architecture: Shape of the network.
         layout: The same as integers.
-        parameters: Parameters of the rule whose scores are added.
         state: The cluster.
     """
     stages, jobs = state.tables.num_stages, state.tables.num_jobs
@@ -313,8 +290,6 @@ def _extents(architecture: Architecture, layout: np.ndarray, parameters: int, st
         "job": jobs,
         "choice": choices,
         "choice x class": choices * kinds,
-        "choice x rule": choices * (parameters > 0),
-        "rule parameter": parameters,
         "layout entry": len(layout),
         "level": levels,
         "weight": architecture.num_parameters,

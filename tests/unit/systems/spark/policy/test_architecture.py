@@ -149,13 +149,6 @@ def test_dictionary_and_back():
         ({"limit_grid": -1}, "limit_grid must be 0 or a whole number from 2 to 1000, got -1"),
         ({"limit_grid": 10, "limit": "output"}, "needs the limit as an input of w, got limit='output'"),
         ({"executor_classes": 4, "delays": 2}, "idle slots"),
-        # Scores of a rule.
-        ({"residual": "fifo"}, "residual must be none, capped_srw or entry_srw"),
-        ({"residual": "capped"}, "residual: unknown scheduler 'capped'"),
-        ({"residual": "capped_srw:c9=1"}, "no parameter 'c9'"),
-        ({"residual": "capped_srw", "delays": 2}, "residual works neither with idle slots"),
-        ({"residual": "capped_srw", "limit_grid": 4}, "residual works neither with idle slots"),
-        ({"residual": "capped_srw", "executor_classes": 3}, "residual works neither with idle slots"),
     ],
 )
 def test_impossible_options_are_refused(changes, message):

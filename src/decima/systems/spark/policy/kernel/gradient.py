@@ -37,8 +37,8 @@ _LOSS, _LOG_PROB, _ENTROPY_STAGE, _ENTROPY_LIMIT, _ENTROPY_DELAY, _KL, _CLIPPED 
 
 #: Tensors of a batch, in the order of :data:`decima.systems.spark.policy.batch.TENSORS`.
 Chunk = namedtuple("Chunk", list(TENSORS))
-#: Options of the loss, and what a rule's scores are divided by.
-Options = namedtuple("Options", ["ratio", "clip", "entropy_weight", "effect_classes", "temperature"])
+#: Options of the loss.
+Options = namedtuple("Options", ["ratio", "clip", "entropy_weight", "effect_classes"])
 # A choice among the scores from ``first`` to ``end``, of which those from ``tail`` on have one effect: index of the
 # chosen one, log-probabilities of the tail and of the chosen effect, entropy of the effects.
 _Choice = namedtuple("_Choice", ["first", "tail", "end", "chosen", "log_tail", "log_prob", "entropy"])
@@ -164,7 +164,7 @@ def chunk_gradient(code, layout, weights, chunk, advantages, recorded, options):
         c0, c1, k0, k1, b0, b1 = candidate[d0], candidate[d1], limited[d0], limited[d1], delayed[d0], delayed[d1]
         score_stages(net, chunk, seen, heads, of_job, of_decision, c0, c1)
         if k1 > k0:
-            score_limits(net, chunk, seen, heads, k0, k1, options.temperature)
+            score_limits(net, chunk, seen, heads, k0, k1)
         if b1 > b0:
             score_delays(net, chunk, seen, heads, b0, b1)
         for decision in range(d0, d1):

@@ -25,7 +25,7 @@ from decima.learning.backward import (
     total_width,
 )
 from decima.learning.perceptron import LEAK
-from decima.systems.spark.policy.architecture import LIMIT_SCALE, LIMIT_STEP, LOG_SCALE, MOST_EXECUTORS_OFF
+from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE
 from decima.systems.spark.policy.kernel.gradient_graph import numbers
 from decima.systems.spark.policy.kernel.layout import (
     CLASS_WIDTH,
@@ -37,7 +37,6 @@ from decima.systems.spark.policy.kernel.layout import (
     LIMIT_GRID,
     LIMIT_OUTPUT,
     NUM_FEATURES,
-    RESIDUAL,
     SHAPE_WIDTH,
     D,
     Q,
@@ -203,9 +202,6 @@ def score_stages(net, chunk, seen, heads, of_job, of_decision, c0, c1):
         first, 0, outputs, outputs, layout[at] > 1,
     )  # fmt: skip
     _forward(net, Q, head, 1, c1 - c0, head.scores)
-    if layout[RESIDUAL]:
-        for row in range(c1 - c0):
-            head.scores[row] += chunk.candidate_prior[c0 + row, 0]
 
 
 @njit
@@ -272,7 +268,7 @@ def _return(layout, chunk, seen, context, decisions, d):
 
 
 @njit
-def score_limits(net, chunk, seen, heads, k0, k1, temperature):
+def score_limits(net, chunk, seen, heads, k0, k1):
     """Scores w of all limits for the decisions from k0 to k1; clears the gradients."""
     layout, head = net.layout, heads.w
     at = entry_of(W)
@@ -302,14 +298,6 @@ def score_limits(net, chunk, seen, heads, k0, k1, temperature):
                     value = base[j] + heads.limits[k] * by_limit[j]
                     acts[j] = value if value > np.float32(0.0) else value * slope
         _forward(net, W, head, 1, rows * levels, head.scores)
-    if layout[RESIDUAL]:
-        step = np.float32(LIMIT_STEP / temperature)
-        for row in range(rows):
-            tail, wanted = chunk.limit_tail[k0 + row], chunk.limit_wanted[k0 + row]
-            alike = np.float32(np.log(np.float32(chunk.limit_high[k0 + row] - tail + 1)))
-            for k in range(levels):
-                off = min(abs(min(chunk.limits[k], tail) - wanted), MOST_EXECUTORS_OFF)
-                head.scores[row * levels + k] -= step * off + (alike if chunk.limits[k] >= tail else 0.0)
     head.d[: rows * levels] = 0.0
 
 

@@ -29,10 +29,8 @@ from decima.systems.spark.policy.kernel.layout import (
     LIMIT_INPUT,
     LIMIT_NONE,
     LIMIT_OUTPUT,
-    RESIDUAL,
 )
 from decima.systems.spark.policy.kernel.recording import record_decision
-from decima.systems.spark.policy.kernel.residual import add_limit_scores, add_stage_scores
 from decima.systems.spark.policy.kernel.scores import (
     best_class,
     best_index,
@@ -74,11 +72,9 @@ def _prepare(state):
 
 
 @njit
-def _weigh_limits(state, stage, base, limits, effects):
+def _weigh_limits(state, stage, base, limits):
     """Weigh the limits of the stage; returns the sum of the weights."""
     score_limits(state, stage, base, limits)
-    if policy_of(state).net_layout[RESIDUAL]:
-        add_limit_scores(state, stage, limits, effects)
     scores_finite(state, limits)
     return weigh_scores(state, limits)
 
@@ -215,7 +211,7 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
         position = nearest_limit(state, base, classes, most, wanted)
         if delay > 0:
             classes = 1  # the limit has no effect
-        total = 0.0 if delay > 0 else _weigh_limits(state, seen, base, limits, classes)
+        total = 0.0 if delay > 0 else _weigh_limits(state, seen, base, limits)
     _record(state, count, target, log_stage, base, limits, classes, position, total, delay, free, log_delay)
 
 
@@ -254,11 +250,6 @@ def decide_learned(address):
     embed(state)
     count = list_candidates(state)
     score_stages(state, count)
-    if policy.net_layout[RESIDUAL]:
-        add_stage_scores(state, count)
-        if policy.net_rule_stage == NONE and not follow:
-            choose_idle(state)
-            return
     if not scores_finite(state, count):
         state.action[STAGE] = IMPOSSIBLE
         return
@@ -301,7 +292,7 @@ def decide_learned(address):
             else:
                 # One effect and nothing to draw or to record: the scores do not matter.
                 if classes > 1 or record or not policy.net_greedy:
-                    total = _weigh_limits(state, stage, base, limits, classes)
+                    total = _weigh_limits(state, stage, base, limits)
                 position = _choose_limit(state, limits, classes, total, limit_chance)
             limit = limit_at(state, base, position)
             used = min(limit - base, most)

@@ -9,16 +9,15 @@ from decima.systems.spark.decision import LIMIT, PARTS
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel.embedding import copy_numbers
-from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, RESIDUAL, SHAPE_WIDTH
+from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, SHAPE_WIDTH
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY, summarise
-from decima.systems.spark.policy.kernel.residual import wanted_executors
 
 # Stage and limit: of the limit the record has the choice and its range, of both the logarithm of their probability.
-# Where a rule's scores are added, it has the limit that the rule wants. Of an idle slot it has r, whether the network
+# Of an idle slot it has r, whether the network
 # was free to choose it, and the logarithm of its probability.
 CHOSEN = PARTS[: LIMIT + 1]
 _RANGES = [f"{part.name}{end}" for part in CHOSEN[1:] for end in ("", "_low", "_high")]
-CHOICE_COLUMNS = ("choice", *_RANGES, "class_low", "class_high", "classes", "delay", "delay_free", "limit_wanted")
+CHOICE_COLUMNS = ("choice", *_RANGES, "class_low", "class_high", "classes", "delay", "delay_free")
 _LOG_PROBS = (*(f"log_prob_{part.name}" for part in CHOSEN), "log_prob_class", "log_prob_delay")
 VALUE_COLUMNS = (*_LOG_PROBS, "time_ms", "area_ms")
 NUM_CHOICE, NUM_VALUE = len(CHOICE_COLUMNS), len(VALUE_COLUMNS)
@@ -97,8 +96,6 @@ def record_decision(
         policy.rec_candidate_class[first + index] = policy.net_candidate_class[index]
     width = policy.net_layout[CLASS_WIDTH]
     copy_numbers(policy.rec_class, first * width, policy.net_class, 0, count * width)
-    residual = policy.net_layout[RESIDUAL]
-    copy_numbers(policy.rec_prior, first, policy.net_prior, 0, count * residual)
     policy.rec_candidates = first + count
     policy.rec_decision_candidates[decision + 1] = first + count
     row = NUM_CHOICE * decision
@@ -111,10 +108,6 @@ def record_decision(
     policy.rec_choice[row + C.classes] = classes
     policy.rec_choice[row + C.delay] = delay
     policy.rec_choice[row + C.delay_free] = delay_free
-    wanted = 0
-    if residual and classes > 1:
-        wanted = low - 1 + wanted_executors(state, policy.net_candidates[choice], classes)
-    policy.rec_choice[row + C.limit_wanted] = wanted
     row = NUM_VALUE * decision
     policy.rec_values[row + V.log_prob_stage] = log_stage
     policy.rec_values[row + V.log_prob_limit] = log_limit
