@@ -30,7 +30,7 @@ from decima.learning.rollout import rollout_seeds
 from decima.learning.streams import Pause, Stretch, StretchJob
 
 _CRITIC, _STREAM, _MEMORY = "critic.", "stream.", "memory."
-_COLUMNS = ("jobs_in_system", "pace", "advantage_std", "critic_explained", "critic_error", *UPDATE_COLUMNS)
+_COLUMNS = ("decisions", "jobs_in_system", "pace", "advantage_std", "critic_explained", "critic_error", *UPDATE_COLUMNS)
 CRITIC_RUNS = 2  # complete runs of one stream that the critic compares
 
 
@@ -118,7 +118,7 @@ class Continuing(SurrogateAlgorithm):
 
     def __init__(self, config: ContinuingConfig, agent: Agent, seed: int) -> None:
         super().__init__(config, agent, seed, _COLUMNS)
-        self.headline = "jobs_in_system"
+        self.columns, self.headline = _COLUMNS, "jobs_in_system"
         self.critic = JobCritic(
             agent.job_width, seed, config.horizon_s, config.reward_scale_s, config.critic_correction
         )
@@ -150,6 +150,7 @@ class Continuing(SurrogateAlgorithm):
         whole_s = config.steps * config.step_s
         costs = [window.samples.area_s[-1] - window.samples.area_s[0] for window in windows]
         row = {
+            "decisions": sum(len(window.record) for window in windows),
             "jobs_in_system": float(np.mean(costs)) / whole_s,
             "pace": pace,
             "critic_explained": explained,
@@ -159,10 +160,9 @@ class Continuing(SurrogateAlgorithm):
         records = [windows[index].record for index in kept]
         groups = self.choices(records, now)
         if not any(map(len, groups)):
-            return agent.describe(records) | row | {"updates": 0}
+            return row | {"updates": 0}
         row["advantage_std"], of_decisions = self._of_decisions([(windows[index], values[index]) for index in kept])
-        row |= self.update(records, groups, agent.batch(records), of_decisions, now)
-        return agent.describe(records) | row
+        return row | self.update(records, groups, agent.batch(records), of_decisions, now)
 
     def _replace(self, pace: float, rng: np.random.Generator) -> None:
         """Draw new streams for those that are over or crowded, and run them to a first state."""

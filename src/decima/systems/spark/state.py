@@ -206,7 +206,11 @@ class ClusterState(Record):
 
     def paused(self) -> np.ndarray:
         """All that the run has changed, uint8, but logs; :meth:`start` goes on from there, with other chance."""
-        return self._running.copy()
+        memory = self._memory.copy()
+        scalars = memory[: len(self._template)].view(self.layout.header_dtype)[0]
+        for name in self.layout.code:  # addresses of this process
+            scalars[name] = 0
+        return memory[self.layout.run_offset :]
 
     def _capacities(self) -> dict[str, int]:
         """Rows that the logs have room for."""
