@@ -11,10 +11,10 @@ import pytest
 from decima.learning.rollout import RolloutJob
 from decima.systems.heterogeneous import Rules
 from decima.systems.heterogeneous.engine import Planner
+from decima.systems.heterogeneous.generators import tpch_instance
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.task import NodeEpisodes, NodeTask
-from decima.systems.heterogeneous.ranks import rank_up
-from decima.systems.heterogeneous.tpch import tpch_instance
+from decima.systems.heterogeneous.schedulers.priorities import rank_up
 from tests.differential.heterogeneous_oracle import PlainScheduler
 
 RATES = {}
@@ -39,8 +39,8 @@ LARGE = """
 import resource, time
 from decima.systems.heterogeneous import Rules
 from decima.systems.heterogeneous.engine import Planner
-from decima.systems.heterogeneous.ranks import rank_up
-from decima.systems.heterogeneous.tpch import tpch_instance
+from decima.systems.heterogeneous.schedulers.priorities import rank_up
+from decima.systems.heterogeneous.generators import tpch_instance
 Planner(small := tpch_instance(2, 0), Rules()).run(rank_up(small))
 instance = tpch_instance(14_700, 0, edges=1.0, executors=1000)
 before = time.perf_counter()

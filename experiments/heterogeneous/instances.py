@@ -10,8 +10,8 @@ import pandas
 from decima.core.progress import progress_bar
 from decima.evaluation.statistics import paired_change
 from decima.systems.heterogeneous import Instance, make_scheduler, metrics
+from decima.systems.heterogeneous.generators import MEASURED, tpch_instance
 from decima.systems.heterogeneous.optimum.bounds import lower_bound
-from decima.systems.heterogeneous.tpch import MEASURED, tpch_instance
 from experiments.experiment import Context
 
 if TYPE_CHECKING:

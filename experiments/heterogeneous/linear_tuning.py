@@ -8,9 +8,7 @@ import numpy as np
 
 from decima.evaluation.cma_search import Minimum, minimize
 from decima.systems.heterogeneous.engine import Planner
-from decima.systems.heterogeneous.linear_rule import NAMES
-from decima.systems.heterogeneous.node_features import static_features
-from decima.systems.heterogeneous.ranks import rank_up
+from decima.systems.heterogeneous.schedulers.priorities import NAMES, rank_up, static_features
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
 

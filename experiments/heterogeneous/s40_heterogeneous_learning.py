@@ -10,8 +10,8 @@ import pandas
 from decima import plotting
 from decima.evaluation.statistics import mean_interval, paired_change
 from decima.systems.heterogeneous import search
+from decima.systems.heterogeneous.generators import tpch_instance
 from decima.systems.heterogeneous.policy.scheduler import load
-from decima.systems.heterogeneous.tpch import tpch_instance
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles

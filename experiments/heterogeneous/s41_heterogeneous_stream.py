@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas
 
 from decima import plotting
-from decima.systems.heterogeneous.tpch import PAPER_GAP_S
+from decima.systems.heterogeneous.generators import PAPER_GAP_S
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles

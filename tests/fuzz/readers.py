@@ -19,9 +19,9 @@ from decima.learning import store
 from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.recipe import Recipe
 from decima.systems.heterogeneous import canonical, load_instance, load_schedule, lower_bound, plan, validate
+from decima.systems.heterogeneous.json_format import import_wfcommons
 from decima.systems.heterogeneous.schedulers.registry import make_scheduler as make_planner
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
-from decima.systems.heterogeneous.wfcommons import import_wfcommons
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.registry import read_scheduler
 from decima.systems.spark.schedulers.replay import Replay

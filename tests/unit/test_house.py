@@ -83,12 +83,12 @@ def test_every_folder_is_a_room():
 
 
 @pytest.mark.parametrize("system", HOUSE["floor-plan"]["systems"])
-def test_every_system_has_the_same_rooms(system):
-    missing = HOUSE["floor-plan"].get("shared", {}).get(system, [])  # rooms that the system shares with all others
+def test_every_system_has_the_same_rooms_and_nothing_loose(system):
     parts = {
         path.stem for path in (SYSTEMS / system).iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()
     }
-    assert set(HOUSE["floor-plan"]["rooms"]) - parts == set(missing)
+    plan = HOUSE["floor-plan"]
+    assert parts - {"__init__"} == {*plan["rooms"], *plan["beside"][system]}, "a new file belongs into a room"
 
 
 def test_floor_plan_knows_every_system():

@@ -118,7 +118,7 @@ def import_workflows(
 ) -> None:
     """Convert task graphs to jobs for heterogeneous executors; data is in MB."""
     from decima.systems.heterogeneous import Instance, save_instance
-    from decima.systems.heterogeneous.wfcommons import import_wfcommons
+    from decima.systems.heterogeneous.json_format import import_wfcommons
 
     for name in ("edges", "jobs"):
         if getattr(cluster, name) is not None:

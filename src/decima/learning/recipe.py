@@ -61,6 +61,10 @@ class AdamConfig(Configuration):
         return {"betas": (self.adam_beta1, self.adam_beta2), "epsilon": self.adam_epsilon}
 
 
+# Fields of earlier versions, with the only value that this one has.
+GONE = {"teacher_rollouts": 1, "teacher_share_start": 1.0}
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Everything that shapes learning, by default Algorithm 1 with the values of appendix C.
@@ -117,6 +121,8 @@ class Recipe:
         parts = _parts(algorithm)
         known = _known(parts)
         for key in values:
+            if key in GONE:
+                raise ConfigError(f"recipe: {key} is gone; version 0.2.0 or older has it")
             if key not in known:
                 raise ConfigError(f"recipe: unknown field {key!r}{hint(key, known) or '; known: ' + ', '.join(known)}")
         configurations = []

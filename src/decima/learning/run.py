@@ -12,7 +12,7 @@ from decima.evaluation.workers import check_workers
 from decima.learning.agent import Agent
 from decima.learning.cards import TrainedTask
 from decima.learning.perceptron import NetworkShape
-from decima.learning.recipe import Recipe
+from decima.learning.recipe import GONE, Recipe
 from decima.learning.rollout import RolloutBackend, Rollouts
 from decima.learning.trainer import Trainer, Validation
 
@@ -121,7 +121,7 @@ class TrainingRun:
             self.recipe.budget,
             folder,
             identity=self.identity(),
-            gone={"architecture": self.architecture.constants},
+            gone={"architecture": self.architecture.constants, "recipe": GONE},
             progress=progress,
             tensorboard=tensorboard,
             command=command,

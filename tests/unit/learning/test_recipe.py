@@ -59,6 +59,7 @@ def test_yaml_starts_from_a_named_recipe_and_takes_the_name_of_the_file(tmp_path
         ({"lr_shape": "geometric", "lr_end": 0.0}, "lr_end must be above 0"),
         ({"episode_end_s": 1.0}, "episode_end_s must be at least episode_start_s"),
         ({"teacher": 3}, "teacher must be the name of a scheduler, got 3"),
+        ({"teacher_rollouts": 1}, "teacher_rollouts is gone; version 0.2.0 or older has it"),
         ({"lr": 0.1}, "unknown field 'lr'"),
         ({"lr_strat": 0.1}, "unknown field 'lr_strat'; did you mean 'lr_start'"),
     ],

@@ -167,6 +167,7 @@ def test_a_finished_run_resumes_to_the_same_outcome(whole):
 def test_a_checkpoint_with_a_field_of_an_earlier_version_is_resumed_if_it_has_the_only_value_left(whole, tmp_path):
     stored = Checkpoint.load(whole[0])
     stored.about["architecture"] |= {"residual": "none", "residual_temperature": 1.0}
+    stored.about["recipe"] |= {"teacher_rollouts": 1}
     stored.save(tmp_path)
     assert np.array_equal(make(tmp_path).train(resume=True).weights, whole[1].weights)
     stored.about["architecture"]["residual"] = "capped_srw"

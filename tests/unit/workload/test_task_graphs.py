@@ -7,9 +7,9 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError, DecimaError, WorkloadError
+from decima.systems.heterogeneous.json_format import import_wfcommons
 from decima.systems.heterogeneous.optimum.exact import optimum
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
-from decima.systems.heterogeneous.wfcommons import import_wfcommons
 from decima.workload.task_graphs import read_task_graph
 
 DAX = """<?xml version="1.0" encoding="UTF-8"?>

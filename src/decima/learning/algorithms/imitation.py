@@ -45,15 +45,11 @@ class ImitationConfig(Updates, EpisodeLengths):
         "those of the policy stay as rare as they are.",
     )
     teacher_sequences: int = whole(16, "Job sequences per iteration of imitation.", 1)
-    teacher_rollouts: int = whole(
-        1, "Episodes per sequence then; different sequences teach more than repeated ones.", 1
-    )
     teacher_lr: float = number(1e-3, "Learning rate at the first iteration of imitation.", above=True)
     teacher_lr_end: float = number(1e-3, "Learning rate at its last one; geometric in between.", above=True)
-    teacher_share_start: float = number(
-        1.0, "Probability that a decision of the teacher, not of the policy, is carried out, at first.", 0.0, 1.0
+    teacher_share_end: float = number(
+        0.0, "Probability at the end of imitation that a decision of the teacher is carried out; 1 at first.", 0.0, 1.0
     )
-    teacher_share_end: float = number(0.0, "The same probability at the end of imitation.", 0.0, 1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,7 +68,7 @@ class ImitationConfig(Updates, EpisodeLengths):
 
     def teacher_share(self, iteration: int) -> float:
         """Probability that the teacher acts, linear over the iterations of imitation."""
-        return self.teacher_share_start + (self.teacher_share_end - self.teacher_share_start) * self._share(iteration)
+        return 1.0 + (self.teacher_share_end - 1.0) * self._share(iteration)
 
     def learning_rate(self, iteration: int) -> float:
         """Adam's learning rate, geometric over the iterations of imitation."""
@@ -105,9 +101,8 @@ class Imitation(AgentAlgorithm):
     def iterate(self, now: Progress) -> dict:
         """Run the teacher and the policy, and learn the teacher's decisions."""
         config, agent = self.config, self.agent
-        sequences, runs = config.teacher_sequences, config.teacher_rollouts
         length_s = config.mean_episode_s(0, 0.0)
-        records = agent.collect(now.iteration, sequences, runs, length_s, config.teacher_at(now.since))
+        records = agent.collect(now.iteration, config.teacher_sequences, 1, length_s, config.teacher_at(now.since))
         groups, rate = self.choices(records, now), config.learning_rate(now.since)
         row = imitate(agent, config, records, groups, rate, [self.seed, now.iteration, 2])
         return agent.describe(records) | row | {"teacher_share": config.teacher_share(now.since)}

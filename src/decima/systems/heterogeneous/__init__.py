@@ -13,15 +13,13 @@ _EXPORTS = {
     "cluster": ["Cluster"],
     "generators": ["canonical"],
     "json_format": ["load_instance", "load_schedule", "save_instance"],
-    "objectives": ["metrics"],
     "optimum.bounds": ["lower_bound"],
     "optimum.priority_search": ["search"],
-    "result": ["Schedule"],
+    "result": ["Schedule", "metrics", "validate"],
     "schedulers.check": ["check_scheduler"],
     "schedulers.registry": ["list_schedulers", "make_scheduler"],
     "settings": ["Rules"],
     "system": ["plan"],
-    "validation": ["validate"],
     "workload": ["Instance", "Job"],
 }
 
@@ -34,16 +32,16 @@ if TYPE_CHECKING:
     from decima.systems.heterogeneous.json_format import load_instance as load_instance
     from decima.systems.heterogeneous.json_format import load_schedule as load_schedule
     from decima.systems.heterogeneous.json_format import save_instance as save_instance
-    from decima.systems.heterogeneous.objectives import metrics as metrics
     from decima.systems.heterogeneous.optimum.bounds import lower_bound as lower_bound
     from decima.systems.heterogeneous.optimum.priority_search import search as search
     from decima.systems.heterogeneous.result import Schedule as Schedule
+    from decima.systems.heterogeneous.result import metrics as metrics
+    from decima.systems.heterogeneous.result import validate as validate
     from decima.systems.heterogeneous.schedulers.check import check_scheduler as check_scheduler
     from decima.systems.heterogeneous.schedulers.registry import list_schedulers as list_schedulers
     from decima.systems.heterogeneous.schedulers.registry import make_scheduler as make_scheduler
     from decima.systems.heterogeneous.settings import Rules as Rules
     from decima.systems.heterogeneous.system import plan as plan
-    from decima.systems.heterogeneous.validation import validate as validate
     from decima.systems.heterogeneous.workload import Instance as Instance
     from decima.systems.heterogeneous.workload import Job as Job
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from decima.core.display import ShownRun
 from decima.core.errors import ConfigError
-from decima.core.objectives import Objective
+from decima.core.objectives import Objective, Outcome, objective_at_end
 from decima.core.system import TASK_COLUMNS
 from decima.systems.heterogeneous.checking import InvalidScheduleError, frozen
 from decima.systems.heterogeneous.workload import Instance
@@ -19,7 +19,6 @@ from decima.systems.heterogeneous.workload import Instance
 if TYPE_CHECKING:
     import pandas
 
-    from decima.systems.heterogeneous.objectives import HeterogeneousOutcome
     from decima.systems.heterogeneous.settings import Settings
 
 
@@ -214,3 +213,198 @@ class HeterogeneousResult(ShownRun):
         node = schedule.node - instance.first_node[job]
         columns = (job, node, schedule.executor, schedule.start_s, schedule.finish_s, role)
         return pandas.DataFrame(dict(zip(TASK_COLUMNS, columns, strict=True)))
+
+
+# ---- rules that a schedule has to keep, written apart from all schedulers --------------------------------------------
+
+#: Differences of times up to this part of the schedule's length are rounding.
+TOLERANCE = 1e-9
+
+
+def validate(instance: Instance, schedule: Schedule) -> None:
+    """Check a schedule against the rules of the model.
+
+    Every node has a copy; a copy takes as long as its executor needs; none begins before its job has arrived or before
+    the data of all parents is there, each from the copy whose data arrives first (Eq. 2); an executor executes one node
+    at a time and finishes what it has begun.
+
+    Args:
+        instance: The jobs and the cluster.
+        schedule: The schedule, which may come from anywhere.
+
+    Raises:
+        InvalidScheduleError: A rule is broken; the message names the first breach and counts the others.
+    """
+    faults = list(violations(instance, schedule))
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise InvalidScheduleError(f"{faults[0]}{more}")
+
+
+def violations(instance: Instance, schedule: Schedule) -> Iterator[str]:
+    """Sentences about everything that breaks a rule of :func:`validate`; none for a valid schedule."""
+    nodes, executors = len(instance), len(instance.cluster)
+    for name, values, count in (("node", schedule.node, nodes), ("executor", schedule.executor, executors)):
+        wrong = values[(values < 0) | (values >= count)]
+        if len(wrong):
+            yield f"{name} {wrong[0]} is unknown; the instance has {count}"
+            return
+    for name, values in (("start_s", schedule.start_s), ("finish_s", schedule.finish_s)):
+        if not np.isfinite(values).all():
+            yield f"{name} of copy {int(np.argmin(np.isfinite(values)))} is no finite number"
+            return
+    copies: list[list[int]] = [[] for _ in range(nodes)]
+    for copy, node in enumerate(schedule.node.tolist()):
+        copies[node].append(copy)
+    for node in range(nodes):
+        if not copies[node]:
+            yield f"node {instance.node_name(node)} has no copy"
+    slack = TOLERANCE * max(1.0, float(np.abs(schedule.finish_s).max(initial=0.0)))
+    yield from _times(instance, schedule, slack)
+    yield from _overlaps(instance, schedule, slack)
+    yield from _inputs(instance, schedule, copies, slack)
+
+
+def _times(instance: Instance, schedule: Schedule, slack: float) -> Iterator[str]:
+    for copy in range(len(schedule)):
+        node, executor = int(schedule.node[copy]), int(schedule.executor[copy])
+        start_s, finish_s = float(schedule.start_s[copy]), float(schedule.finish_s[copy])
+        needed_s = instance.time_s(node, executor)
+        if np.isinf(needed_s):
+            yield f"{_copy(schedule, copy)} cannot be: this executor cannot execute the node"
+        elif abs(finish_s - start_s - needed_s) > slack:
+            yield (
+                f"{_copy(schedule, copy)} takes {finish_s - start_s:g} s; expected {needed_s:g} s, without interruption"
+            )
+        if start_s < instance.arrival_s[node] - slack:
+            yield f"{_copy(schedule, copy)} begins at {start_s:g} s; its job arrives at {instance.arrival_s[node]:g} s"
+
+
+def _overlaps(instance: Instance, schedule: Schedule, slack: float) -> Iterator[str]:
+    order = np.lexsort((schedule.finish_s, schedule.start_s, schedule.executor))
+    last, until_s = -1, -np.inf
+    for copy in order.tolist():
+        if last >= 0 and schedule.executor[copy] != schedule.executor[last]:
+            last, until_s = -1, -np.inf
+        if schedule.start_s[copy] < until_s - slack:
+            yield (
+                f"{_copy(schedule, copy)} begins at {schedule.start_s[copy]:g} s, while the executor is busy with "
+                f"{instance.node_name(int(schedule.node[last]))} until {until_s:g} s"
+            )
+        if schedule.finish_s[copy] >= until_s:
+            last, until_s = copy, float(schedule.finish_s[copy])
+
+
+def _inputs(instance: Instance, schedule: Schedule, copies: list[list[int]], slack: float) -> Iterator[str]:
+    start, parents, data = instance.parents
+    for copy in range(len(schedule)):
+        node, executor = int(schedule.node[copy]), int(schedule.executor[copy])
+        for edge in range(start[node], start[node + 1]):
+            parent = int(parents[edge])
+            there_s = min(
+                (
+                    schedule.finish_s[each]
+                    + instance.transfer_s(float(data[edge]), int(schedule.executor[each]), executor)
+                    for each in copies[parent]
+                ),
+                default=np.inf,
+            )
+            if copies[parent] and schedule.start_s[copy] < there_s - slack:
+                yield (
+                    f"{_copy(schedule, copy)} begins at {schedule.start_s[copy]:g} s; the data of "
+                    f"{instance.node_name(parent)} is there at {there_s:g} s"
+                )
+
+
+def _copy(schedule: Schedule, copy: int) -> str:
+    instance = schedule.instance
+    return (
+        f"the copy of {instance.node_name(int(schedule.node[copy]))} on executor "
+        f"{instance.cluster.names[int(schedule.executor[copy])]}"
+    )
+
+
+# ---- metrics and objectives ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Numbers about one schedule."""
+
+    makespan_s: float  # from time 0 until the last job completes
+    speedup: float  # Eq. 13: all nodes one after the other on the best executor, over the makespan
+    slr: float  # Eq. 14: makespan over the longest path with the smallest times; NaN where jobs arrive later than 0
+    avg_jct_s: float  # mean time from arrival to completion of a job
+    utilisation: float  # part of executors x finish of the last copy that nodes are executed in, 0 to 1
+    duplicates: int  # copies beyond one per node
+    duplicated: float  # part of the executed time that further copies take, 0 to 1
+    transferred: float  # data sent between executors, each copy reading the copy whose data arrives first
+
+
+@dataclass(frozen=True, eq=False)
+class HeterogeneousOutcome(Outcome):
+    """Outcome of a schedule with its metrics and a lower bound."""
+
+    metrics: Metrics
+    bound_s: float  # no schedule of the instance is shorter
+
+
+OBJECTIVES = (
+    objective_at_end(
+        "above_bound",
+        "makespan over the lower bound",
+        "",
+        lambda run: _over(run.metrics.makespan_s, run.bound_s),
+        digits=3,
+    ),
+    objective_at_end("speedup", "speedup", "", lambda run: run.metrics.speedup, "max"),
+    objective_at_end("slr", "schedule length ratio", "", lambda run: run.metrics.slr),
+    objective_at_end("utilisation", "utilisation", "", lambda run: run.metrics.utilisation, "max"),
+    objective_at_end("duplicates", "further copies", "", lambda run: float(run.metrics.duplicates)),
+    objective_at_end("transferred", "data sent", "", lambda run: run.metrics.transferred),
+)
+
+
+def metrics(schedule: Schedule) -> Metrics:
+    """Compute the metrics of a valid schedule; all copies count as work."""
+    instance = schedule.instance
+    makespan_s = schedule.makespan_s
+    busy = schedule.finish_s - schedule.start_s
+    reads = schedule.sources()
+    return Metrics(
+        makespan_s=makespan_s,
+        speedup=_over(sequential_s(instance), makespan_s),
+        slr=_over(makespan_s, critical_path_s(instance)) if instance.arrival_s.max() == 0.0 else float("nan"),
+        avg_jct_s=float(np.mean(schedule.completion_s - [job.arrival_s for job in instance.jobs])),
+        utilisation=_over(float(busy.sum()), len(instance.cluster) * float(schedule.finish_s.max())),
+        duplicates=int(schedule.duplicate.sum()),
+        duplicated=_over(float(busy[schedule.duplicate].sum()), float(busy.sum())),
+        transferred=_transferred(schedule, reads),
+    )
+
+
+def sequential_s(instance: Instance) -> float:
+    """Time in s of all nodes on the best executor (Eq. 13), NaN without one."""
+    cluster = instance.cluster
+    if cluster.costs is not None:
+        alone_s = float(cluster.costs.sum(axis=0).min())
+        return alone_s if np.isfinite(alone_s) else float("nan")
+    return float(instance.work.sum() / cluster.speeds.max())
+
+
+def critical_path_s(instance: Instance) -> float:
+    """Longest path in seconds with smallest times and no transfers (Eq. 14)."""
+    return float(instance.longest_down(instance.least_time_s).max())
+
+
+def _over(part: float, whole: float) -> float:
+    return part / whole if whole > 0.0 else float("nan")
+
+
+def _transferred(schedule: Schedule, reads: np.ndarray) -> float:
+    start, _, data = schedule.instance.parents
+    # Reads come copy by copy, in the order of each node's parents.
+    edges = [np.arange(start[node], start[node + 1]) for node in schedule.node]
+    sent = data[np.concatenate(edges)] if edges else np.zeros(0)
+    apart = schedule.executor[reads[:, 0]] != schedule.executor[reads[:, 1]]
+    return float(sent[apart].sum())

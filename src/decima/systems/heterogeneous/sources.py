@@ -12,9 +12,16 @@ from decima.core.errors import ConfigError
 from decima.core.grammar import Option, read_options, read_value, split_options
 from decima.systems.heterogeneous import generators
 from decima.systems.heterogeneous.cluster import GIGABIT, Cluster
-from decima.systems.heterogeneous.generators import canonical
+from decima.systems.heterogeneous.generators import (
+    MEAN_SPEED,
+    NATIVE,
+    PAPER_SIZES,
+    canonical,
+    from_workload,
+    read_edges,
+    silent_stages,
+)
 from decima.systems.heterogeneous.json_format import load_instance, read_document
-from decima.systems.heterogeneous.tpch import MEAN_SPEED, NATIVE, PAPER_SIZES, from_workload, read_edges, silent_stages
 from decima.systems.heterogeneous.workload import Instance
 from decima.workload.jobs import Job, Workload
 from decima.workload.left_out import LeftOut

@@ -18,9 +18,8 @@ from decima.core.extras import MissingExtraError
 from decima.core.objectives import Objective
 from decima.core.system import Best, register_system
 from decima.systems.heterogeneous.cluster import Cluster
-from decima.systems.heterogeneous.objectives import OBJECTIVES, HeterogeneousOutcome, metrics
 from decima.systems.heterogeneous.optimum.bounds import lower_bound, whole_bound_s
-from decima.systems.heterogeneous.result import HeterogeneousResult, Schedule
+from decima.systems.heterogeneous.result import OBJECTIVES, HeterogeneousOutcome, HeterogeneousResult, Schedule, metrics
 from decima.systems.heterogeneous.schedulers.registry import (
     PlanScheduler,
     list_schedulers,

@@ -30,9 +30,9 @@ pytestmark = pytest.mark.tensorflow
 
 TASK = PlacementTask(("generated:n=8", "generated:pattern=burst,n=8"), betas=(1.0, 0.5))
 SHARED = PlacementArchitecture(hidden=(8, 4))
-VECTOR = PlacementArchitecture.named("paper", 12, hidden=(6,), masked=True, prices=True)
+VECTOR = PlacementArchitecture.named("paper", 12, hidden=(6,), masked=True)
 BARE = PlacementArchitecture.named("paper", 12, hidden=(6,))
-SCALED = PlacementArchitecture.named("paper", 12, hidden=(6,), prices=True, scaled=True)
+SCALED = PlacementArchitecture.named("paper", 12, hidden=(6,), scaled=True)
 NETWORKS = pytest.mark.parametrize(
     "network", [SHARED, VECTOR, BARE, SCALED], ids=["shared", "vector", "bare", "scaled"]
 )
@@ -162,17 +162,14 @@ def test_without_a_mask_an_invalid_action_ends_the_episode():
     assert all((np.diff(record.first) == 13).all() for record in records)
 
 
-@pytest.mark.parametrize("job_id", ["id", "type"])
-def test_scaled_inputs_are_the_raw_ones_over_the_largest(job_id):
-    fields = {"hidden": (6,), "masked": True, "prices": True, "job_id": job_id}
+def test_scaled_inputs_are_the_raw_ones_over_the_largest():
+    fields = {"hidden": (6,), "masked": True}
     raw, scaled = (PlacementArchitecture.named("paper", 12, scaled=each, **fields) for each in (False, True))
     sequence = TASK.training_sequences(0, 1, 1)[0]
     settings, workload = TASK.settings_of(sequence), TASK.workload(sequence)
     vms, jobs = settings.cluster.vms, workload.jobs
-    cores, memory, price = (max(getattr(vm, name) for vm in vms) for name in ("cores", "memory_gb", "price_per_hour"))
-    jobs_or_types = 3 if job_id == "type" else len(jobs)
-    about = [jobs_or_types, cores, memory, max(job.executors for job in jobs)]
-    largest = np.array([*[cores, memory] * len(vms), *about, *[price] * len(vms)])
+    cores, memory = (max(getattr(vm, name) for vm in vms) for name in ("cores", "memory_gb"))
+    largest = np.array([*[cores, memory] * len(vms), len(jobs), cores, memory, max(job.executors for job in jobs)])
     x = []
     for network in (raw, scaled):
         # All actions are given, so that both see the same states; the decision after them is recorded.
@@ -184,7 +181,6 @@ def test_scaled_inputs_are_the_raw_ones_over_the_largest(job_id):
         x.append(memory_of.rec_x[: network.inputs].copy())
     np.testing.assert_allclose(x[1], x[0] / largest, rtol=1e-6)
     assert x[1].max() == 1.0
-    assert x[0][-1] == np.float32(vms[-1].price_per_hour)
 
 
 def test_reinforce_learns_to_place_all_jobs_from_scaled_inputs(tmp_path):

@@ -11,10 +11,18 @@ from decima.connect.eventlog.application import read_event_log
 from decima.connect.eventlog.profiles import collect_profiles
 from decima.core.errors import ConfigError, WorkloadError
 from decima.systems.heterogeneous import Cluster, plan, validate
-from decima.systems.heterogeneous.generators import fft, gaussian_elimination, random_dag
+from decima.systems.heterogeneous.generators import (
+    PATH,
+    fft,
+    from_workload,
+    gaussian_elimination,
+    measured_data,
+    random_dag,
+    shuffle_bytes,
+    tpch_instance,
+)
+from decima.systems.heterogeneous.json_format import import_wfcommons
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
-from decima.systems.heterogeneous.tpch import PATH, from_workload, measured_data, shuffle_bytes, tpch_instance
-from decima.systems.heterogeneous.wfcommons import import_wfcommons
 from decima.workload import synthetic_batch
 from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import get_source

@@ -21,7 +21,7 @@ from decima.systems.heterogeneous import (
     validate,
 )
 from decima.systems.heterogeneous.json_format import schedule_document
-from decima.systems.heterogeneous.ranks import rank_up
+from decima.systems.heterogeneous.schedulers.priorities import rank_up
 from tests.heterogeneous_instances import draw_instance
 
 CHAIN = Job("chain", [1.0, 2.0, 3.0], [(0, 1), (1, 2)], [4.0, 5.0])

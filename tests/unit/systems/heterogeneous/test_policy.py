@@ -9,22 +9,20 @@ from decima.core.errors import ConfigError, PolicyError
 from decima.learning.rollout import RolloutJob, Teacher
 from decima.learning.store import save_policy
 from decima.systems.heterogeneous import Cluster, Instance, Job, Rules, make_scheduler, plan, validate
-from decima.systems.heterogeneous.generators import random_dag
-from decima.systems.heterogeneous.node_features import deepest, static_features, units
+from decima.systems.heterogeneous.generators import random_dag, tpch_instance
 from decima.systems.heterogeneous.optimum.exact import optimum
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.batch import NodeBatch, SeenInstance
 from decima.systems.heterogeneous.policy.network import NodeNetwork
 from decima.systems.heterogeneous.policy.planner import PolicyPlanner
 from decima.systems.heterogeneous.policy.task import NodeEpisodes, NodeTask, read_task
-from decima.systems.heterogeneous.ranks import rank_up
-from decima.systems.heterogeneous.tpch import tpch_instance
+from decima.systems.heterogeneous.schedulers.priorities import deepest, rank_up, static_features, units
 
 pytestmark = pytest.mark.tensorflow
 
 ARCHITECTURES = {
     "paper": NodeArchitecture.named("paper"),
-    "fast": NodeArchitecture.named("fast", executor_summary=True),
+    "fast": NodeArchitecture.named("fast"),
     "decima": NodeArchitecture.named("decima"),
     "no graph": NodeArchitecture.named("paper", graph=False),
     "no edges, no ranks": NodeArchitecture.named("paper", edge_features=False, ranks=False, message_f=True),

@@ -22,8 +22,8 @@ from decima.systems.heterogeneous import (
     validate,
 )
 from decima.systems.heterogeneous.generators import random_dag
-from decima.systems.heterogeneous.ranks import rank_down, rank_up
 from decima.systems.heterogeneous.schedulers.clustering import clusters, merged, times
+from decima.systems.heterogeneous.schedulers.priorities import rank_down, rank_up
 from decima.systems.heterogeneous.schedulers.registry import SCHEDULERS
 from decima.systems.heterogeneous.settings import Settings
 from tests.heterogeneous_instances import draw_instance

@@ -22,7 +22,7 @@ from decima.systems.heterogeneous import (
     plan,
     validate,
 )
-from decima.systems.heterogeneous.validation import violations
+from decima.systems.heterogeneous.result import violations
 
 FORK = Job("fork", [4.0, 2.0, 2.0], [(0, 1), (0, 2)], [6.0, 6.0], arrival_s=1.0)
 INSTANCE = Instance([FORK], Cluster([1.0, 2.0], 2.0))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
 from decima.learning.perceptron import MAX_WIDTH, NetworkShape, Perceptron
 
 FORMS = ("shared", "vector")
-JOB_IDS = ("id", "type")
 #: Inputs of the shared scorer for one action, in order. Waiting has the first one and those of the job and of waiting.
 FEATURES = (
     "waits",
@@ -71,6 +70,7 @@ class PlacementArchitecture(NetworkShape):
     """
 
     system: ClassVar[str] = "cloud"
+    constants: ClassVar[dict[str, Any]] = {"prices": False, "job_id": "id"}
     name: str = "shared"
     # ``"shared"``: one scorer for every VM and for waiting, on any cluster; ``"vector"``: the paper's, whose state is
     # one vector (section 4) and which has an output for every action.
@@ -79,15 +79,12 @@ class PlacementArchitecture(NetworkShape):
     masked: bool = True  # invalid actions are never chosen; else they end the episode (Table 3)
     waits: int = 1  # most voluntary waits before a job, where masked
     vms: int = 0  # VMs of the cluster that a vector describes; 0 with the shared scorer
-    prices: bool = False  # the vector holds the prices, which the paper has in words only
-    job_id: str = "id"  # what stands in the vector for the job: its number, or its ``"type"`` as in the published code
     scaled: bool = False  # numbers of the vector are divided by the largest on the cluster and in the trace
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
-        for name, allowed in (("form", FORMS), ("job_id", JOB_IDS)):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name} must be {' or '.join(allowed)}, got {getattr(self, name)!r:.60}")
+        if self.form not in FORMS:
+            raise ConfigError(f"form must be {' or '.join(FORMS)}, got {self.form!r:.60}")
         for width in self.hidden:
             if not is_whole(width) or not 1 <= width <= MAX_WIDTH:
                 raise ConfigError(f"hidden must be in whole numbers from 1 to {MAX_WIDTH}, got {width!r:.60}")
@@ -106,7 +103,7 @@ class PlacementArchitecture(NetworkShape):
     @property
     def inputs(self) -> int:
         """Width of the input: of one action (shared), or of the state."""
-        return len(FEATURES) if self.form == "shared" else (2 + self.prices) * self.vms + 4
+        return len(FEATURES) if self.form == "shared" else 2 * self.vms + 4
 
     @property
     def outputs(self) -> int:

@@ -61,37 +61,32 @@ def _good_so_far(s, p):
 def choose_units(s, p):
     """Divisors of the vector: one core, GB and so on, or, scaled, the largest values."""
     p.unit_cores = p.unit_job = p.unit_executors = 1.0
-    p.unit_memory, p.rate_factor = _GB, 3600.0
+    p.unit_memory = _GB
     if p.scaled:
-        p.unit_memory = rate = 0.0
+        p.unit_memory = 0.0
         for vm in range(s.num_vms):
             p.unit_cores = max(p.unit_cores, s.vm_cores[vm])
             p.unit_memory = max(p.unit_memory, s.vm_memory[vm])
-            rate = max(rate, s.vm_rate[vm])
         for job in range(s.num_jobs):
             p.unit_executors = max(p.unit_executors, s.job_executors[job])
-        p.unit_job = NETWORK_BOUND if p.by_type else s.num_jobs
-        p.rate_factor = 1.0 / rate if rate > 0.0 else 1.0
+        p.unit_job = s.num_jobs
 
 
 @njit
 def fill_vector(s, p):
     """Fill the vector of the paper (section 4), in the units of :func:`choose_units`.
 
-    Free cores and GB of every VM, job, its cores and GB, executors left; prices if asked for.
+    Free cores and GB of every VM, job, its cores and GB, executors left.
     """
     job, count = s.job, s.num_vms
     for vm in range(count):
         p.x[2 * vm] = s.free_cores[vm] / p.unit_cores
         p.x[2 * vm + 1] = s.free_memory[vm] / p.unit_memory
     at = 2 * count
-    p.x[at] = (s.job_type[job] if p.by_type else job + 1) / p.unit_job
+    p.x[at] = (job + 1) / p.unit_job
     p.x[at + 1] = s.job_cores[job] / p.unit_cores
     p.x[at + 2] = s.job_memory[job] / p.unit_memory
     p.x[at + 3] = (s.job_executors[job] - s.placed) / p.unit_executors
-    if p.prices:
-        for vm in range(count):
-            p.x[at + 4 + vm] = s.vm_rate[vm] * p.rate_factor
 
 
 @njit

@@ -14,8 +14,6 @@ POLICY = FieldGroup.of(
         vector="1: the input is the vector of the paper, 0: one row per action",
         masked="1: invalid actions are left out",
         most_waits="voluntary waits before a job",
-        prices="1: the vector has the prices",
-        by_type="1: the vector has the type in place of the job's number",
         scaled="1: numbers of the vector are divided by their largest values",
         num_layers="layers of the network",
         inputs="width of the input",
@@ -56,7 +54,6 @@ WORKSPACE = FieldGroup.of(
         unit_memory="memory",
         unit_job="number or type of the job",
         unit_executors="executors left",
-        rate_factor="what prices per second are multiplied by",
     ),
     fields(
         I64,

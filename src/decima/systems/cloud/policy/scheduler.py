@@ -108,8 +108,6 @@ class LearnedPlacement:
             vector=shape.form == "vector",
             masked=shape.masked,
             most_waits=shape.waits,
-            prices=shape.prices,
-            by_type=shape.job_id == "type",
             scaled=shape.scaled,
             num_layers=len(shape.hidden) + 1,
             inputs=shape.inputs,

@@ -9,10 +9,9 @@ import numpy as np
 from decima.core.checks import check_whole
 from decima.core.progress import progress_bar
 from decima.systems.heterogeneous.engine import Planner
-from decima.systems.heterogeneous.linear_rule import TRANSFER_PARTS
 from decima.systems.heterogeneous.optimum.bounds import lower_bound
-from decima.systems.heterogeneous.ranks import rank_up
 from decima.systems.heterogeneous.result import Schedule
+from decima.systems.heterogeneous.schedulers.priorities import TRANSFER_PARTS, rank_up
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
 

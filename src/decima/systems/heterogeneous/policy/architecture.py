@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
 from decima.learning.perceptron import MAX_WIDTH, NetworkShape, Perceptron
-from decima.systems.heterogeneous.node_features import CHANGING, RANKS, SETS
+from decima.systems.heterogeneous.schedulers.priorities import CHANGING, RANKS, SETS
 
-#: What the executor summary consists of: share of free executors; mean time until one is free, and the least; mean
-#: speed of the free ones over that of all.
-CONTEXT = 4
 #: Sums over the nodes of a job and over jobs enter the summaries divided by these, which the weights could do as well.
 NODES, JOBS = 10.0, 50.0
 # Perceptrons in order, and the numbers of a layout: an entry begins with the number of layers and the width of the
@@ -37,9 +34,10 @@ class NodeArchitecture(NetworkShape):
     """
 
     system: ClassVar[str] = "heterogeneous"
+    constants: ClassVar[dict[str, Any]] = {"executor_summary": False}
 
     name: str = "paper"  # ``"paper"``, ``"fast"``, ``"decima"`` or a name of your own
-    features: str = "paper"  # a name in :data:`decima.systems.heterogeneous.node_features.SETS`
+    features: str = "paper"  # a name in :data:`decima.systems.heterogeneous.schedulers.priorities.SETS`
     feature_log: bool = False  # features enter as logarithms
     embedding: int = 16  # width of e, y and z
     hidden: tuple[int, ...] = (16,)  # hidden widths of the functions of Eq. 7 and of the summaries
@@ -50,7 +48,6 @@ class NodeArchitecture(NetworkShape):
     ranks: bool = True  # off: no rank_up, no rank_down
     graph: bool = True  # off: a score sees x only
     message_f: bool = False  # children's embeddings are transformed before they are summed, as in Decima's Eq. 1
-    executor_summary: bool = False  # the score sees a summary of the executors (Figure 4; the text has none)
 
     def __post_init__(self) -> None:
         if self.features not in SETS:
@@ -72,11 +69,6 @@ class NodeArchitecture(NetworkShape):
         """Names of the features x of a node, in order."""
         return tuple(name for name in SETS[self.features] if self.ranks or name not in RANKS)
 
-    @property
-    def context(self) -> int:
-        """Width of the executor summary."""
-        return CONTEXT if self.executor_summary else 0
-
     @cached_property
     def perceptrons(self) -> tuple[Perceptron, ...]:
         """The networks in the order of the flat weight vector; absent ones are left out."""
@@ -91,7 +83,7 @@ class NodeArchitecture(NetworkShape):
             nets.append(Perceptron("job_g", (e, *self.hidden, e)))
             nets += [Perceptron("cluster_f", (e, *self.hidden, e))] if self.message_f else []
             nets.append(Perceptron("cluster_g", (e, *self.hidden, e)))
-        width = x + self.context + (3 * e if self.graph else 0)
+        width = x + (3 * e if self.graph else 0)
         nets.append(Perceptron("q", (width, *self.score_hidden, 1)))
         return tuple(nets)
 
@@ -105,7 +97,7 @@ class NodeArchitecture(NetworkShape):
         return layout
 
     def changing_columns(self) -> np.ndarray:
-        """Column of each feature of :data:`decima.systems.heterogeneous.node_features.CHANGING`, -1 for none, int64."""
+        """Column of each feature of :data:`.CHANGING`, -1 for none, int64."""
         names = self.node_features
         return np.array([names.index(name) if name in names else -1 for name in CHANGING], dtype=np.int64)
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from decima.core.cache import cached
 from decima.core.jit import njit
-from decima.systems.heterogeneous.node_features import outgoing, static_features, units
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.kernel import changing_feature
 from decima.systems.heterogeneous.policy.planner import NodeRecord
+from decima.systems.heterogeneous.schedulers.priorities import outgoing, static_features, units
 from decima.systems.heterogeneous.workload import Instance
 
 # Name -> (dtype, shape): N nodes of all graphs, M edges, I graphs of jobs, P pairs of a decision and a graph, C nodes
-# that could be decided, D decisions, F features, S width of the executor summary.
+# that could be decided, D decisions, F features.
 TENSORS = {
     "x": (np.float32, "NF"),
     "outgoing": (np.float32, "N"),
@@ -29,7 +29,6 @@ TENSORS = {
     "candidate_graph": (np.int32, "C"),
     "candidate_decision": (np.int32, "C"),
     "choice": (np.int32, "D"),
-    "summary": (np.float32, "DS"),
 }
 
 
@@ -104,8 +103,8 @@ def _graphs(seen: SeenInstance, record: NodeRecord, steps: np.ndarray) -> dict[s
     _fill(*arguments, sizes, False, *_empty(np.zeros(5, dtype=np.int64), seen.static.shape[1], 0))
     arrays = _empty(sizes, seen.static.shape[1], len(steps))
     _fill(*arguments, np.zeros(5, dtype=np.int64), True, *arrays)
-    names = [name for name in TENSORS if name not in ("graphs", "summary")]
-    return dict(zip(names, arrays, strict=True)) | {"graphs": sizes[2], "summary": record.summary[steps]}
+    names = [name for name in TENSORS if name != "graphs"]
+    return dict(zip(names, arrays, strict=True)) | {"graphs": sizes[2]}
 
 
 def _empty(sizes: np.ndarray, features: int, decisions: int) -> list[np.ndarray]:

@@ -10,7 +10,7 @@ NETWORK = FieldGroup.of(
     fields(I64, None, first_width="width of the first layer of q", widest="widest layer"),
     fields(I64, None, layers="layers of Eq. 7; 0: all the way up", graph="embeddings are used"),
     fields(I64, None, logarithms="features are logarithms"),
-    fields(I64, None, message_f="children are transformed", context="width of the executor summary"),
+    fields(I64, None, message_f="children are transformed"),
     fields(I64, "layout", BOUND, layout="where the layers of each perceptron are"),
     fields(F32, "weights", BOUND, weights="all kernels and biases"),
     fields(I64, "changing", BOUND, columns="columns of the features that change, or -1"),
@@ -46,7 +46,7 @@ WORK = FieldGroup.of(
     fields(F32, "nodes x first", first="part of the first layer of q that node and job have"),
     fields(F32, "jobs x embedding", y="summaries of jobs", cluster_f="what is summed for z"),
     fields(F32, "first", shared="part of the first layer that all have"),
-    fields(F32, "input", total="sums", z="summary of all jobs, and the executor summary"),
+    fields(F32, "input", total="sums", z="summary of all jobs"),
     fields(F32, "2 x nodes x widest", hidden="activations inside a perceptron"),
     fields(F32, "nodes x first", inside="activations of the first layer"),
     fields(F32, "nodes", score="scores"),
@@ -58,7 +58,6 @@ DONE = FieldGroup.of(
     fields(I64, "nodes", offered="first decision at which a node can be decided"),
     fields(I64, "jobs", since="first decision at which a job is active"),
     fields(F64, "nodes", log_prob="log-probability of the wanted node", time="time, s", grown="length before, s"),
-    fields(F32, "decisions x context", summary="executor summary"),
 )
 POLICY = RecordType("heterogeneous policy", NETWORK, INSTANCE, CHOICE, WORK, DONE)
 policy_at = POLICY.at

@@ -14,9 +14,9 @@ from decima.core.jit import njit
 from decima.learning.dense import call_dense
 from decima.learning.perceptron import LEAK
 from decima.systems.heterogeneous.fields import plan_at
-from decima.systems.heterogeneous.node_features import SCALE
-from decima.systems.heterogeneous.policy.architecture import CONTEXT, HEAD, JOBS, NET_SIZE, NETS, NODES
+from decima.systems.heterogeneous.policy.architecture import HEAD, JOBS, NET_SIZE, NETS, NODES
 from decima.systems.heterogeneous.policy.fields import policy_at
+from decima.systems.heterogeneous.schedulers.priorities import SCALE
 
 INPUT, F, G, H, JOB_F, JOB_G, CLUSTER_F, CLUSTER_G, Q = range(len(NETS))
 NONE = -1
@@ -25,7 +25,7 @@ _NODES, _JOBS, _LEAK = np.float32(1.0 / NODES), np.float32(1.0 / JOBS), np.float
 
 @njit
 def changing_feature(index, left, left_time, size, unit, logarithms):
-    """A feature of :data:`decima.systems.heterogeneous.node_features.CHANGING` from the state of a job."""
+    """A feature of :data:`decima.systems.heterogeneous.schedulers.priorities.CHANGING` from the state of a job."""
     value = float(left)
     if index == 1:
         value = left_time / unit
@@ -200,7 +200,7 @@ def _embed(state, policy, job):
 
 @njit
 def _bring_up_to_date(state, policy):
-    """Jobs that arrived or lost a node are embedded; z and the executor summary."""
+    """Jobs that arrived or lost a node are embedded; z."""
     if policy.dirty != NONE:
         if policy.left[policy.dirty] > 0:
             _embed(state, policy, policy.dirty)
@@ -232,33 +232,6 @@ def _bring_up_to_date(state, policy):
                 total += policy.cluster_f[policy.active_jobs[index] * width + k]
             policy.total[k] = total * _JOBS
         _run(policy, CLUSTER_G, 0, policy.total, 0, width, 1, policy.z, 0, width)
-    if policy.context:
-        _summarise_executors(state, policy, width)
-
-
-@njit
-def _summarise_executors(state, policy, offset):
-    """Write the executor summary behind z, and note it."""
-    free = 0.0
-    waiting = 0.0
-    least = np.inf
-    speed = 0.0
-    all_speed = 0.0
-    for executor in range(state.executors):
-        until = max(0.0, state.available[executor] - state.now)
-        waiting += until
-        least = min(least, until)
-        all_speed += state.speeds[executor]
-        if until == 0.0:
-            free += 1.0
-            speed += state.speeds[executor]
-    unit = policy.unit[policy.active_jobs[policy.active - 1]]
-    policy.z[offset] = free / state.executors
-    policy.z[offset + 1] = waiting / state.executors / unit * SCALE
-    policy.z[offset + 2] = least / unit * SCALE
-    policy.z[offset + 3] = (speed / free) / (all_speed / state.executors) if free > 0.0 else 0.0
-    for k in range(CONTEXT):
-        policy.summary[policy.decisions * CONTEXT + k] = policy.z[offset + k]
 
 
 @njit
@@ -268,11 +241,10 @@ def _score(state, policy):
     width = policy.embedding if policy.graph else 0
     entry = Q * NET_SIZE + HEAD
     kernel = policy.layout[entry] + (features + 2 * width) * policy.first_width
-    common = width + policy.context
     q_width = policy.first_width
-    if common:
+    if policy.graph:
         call_dense(
-            policy.dense, policy.z, 0, common, 1, common, policy.weights, kernel,
+            policy.dense, policy.z, 0, width, 1, width, policy.weights, kernel,
             policy.weights, policy.layout[entry + 1], 0, policy.shared, 0, q_width, q_width, 0,
         )  # fmt: skip
     else:

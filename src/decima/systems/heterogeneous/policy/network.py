@@ -62,7 +62,7 @@ class NodeNetwork(keras.Model):
     @property
     def signature(self) -> dict[str, tf.TensorSpec]:
         """Specification of the tensors that it is called with."""
-        fixed = {"F": len(self.architecture.node_features), "S": self.architecture.context}
+        fixed = {"F": len(self.architecture.node_features)}
         return {
             name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
             for name, (dtype, shape) in TENSORS.items()
@@ -114,16 +114,14 @@ class NodeNetwork(keras.Model):
         architecture, q = self.architecture, self._by_name["q"]
         features, width = len(architecture.node_features), architecture.embedding
         if not architecture.graph:
-            for_node, for_all = q.parts(features, architecture.context)
-            first = tf.gather(tf.matmul(batch["x"], for_node), batch["candidate_node"])
-            first += tf.gather(tf.matmul(batch["summary"], for_all), batch["candidate_decision"])
-            return q.after_first(first)[:, 0]
+            (for_node,) = q.parts(features)
+            return q.after_first(tf.gather(tf.matmul(batch["x"], for_node), batch["candidate_node"]))[:, 0]
         # Nodes, jobs and decisions are shared by many candidates: their parts of the first layer are computed once.
         e, y, z = self.embed(batch)
-        for_node, for_job, for_all = q.parts(features + width, width, width + architecture.context)
+        for_node, for_job, for_all = q.parts(features + width, width, width)
         first = tf.gather(tf.matmul(tf.concat([batch["x"], e], axis=1), for_node), batch["candidate_node"])
         first += tf.gather(tf.matmul(y, for_job), batch["candidate_graph"])
-        first += tf.gather(tf.matmul(tf.concat([z, batch["summary"]], axis=1), for_all), batch["candidate_decision"])
+        first += tf.gather(tf.matmul(z, for_all), batch["candidate_decision"])
         return q.after_first(first)[:, 0]
 
 

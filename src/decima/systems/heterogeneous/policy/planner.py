@@ -10,10 +10,10 @@ from decima.core.errors import PolicyError
 from decima.core.record import Record
 from decima.learning.dense import dense_layer
 from decima.systems.heterogeneous.engine import NETWORK, Planner
-from decima.systems.heterogeneous.node_features import CHANGING, outgoing, static_features, units
-from decima.systems.heterogeneous.policy.architecture import CONTEXT, NodeArchitecture
+from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.fields import POLICY
 from decima.systems.heterogeneous.policy.kernel import choose
+from decima.systems.heterogeneous.schedulers.priorities import CHANGING, outgoing, static_features, units
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
 
@@ -29,11 +29,10 @@ class NodeRecord:
     log_prob: np.ndarray  # float64 [D], log-probability of the wanted node
     time_s: np.ndarray  # float64 [D]
     length_s: np.ndarray  # float64 [D + 1], length of the schedule before each decision, and at the end
-    summary: np.ndarray  # float32 [D, CONTEXT or 0]
 
     def until(self, end: int) -> NodeRecord:
         """The first ``end`` decisions."""
-        first = {name: getattr(self, name)[:end] for name in ("chosen", "wanted", "log_prob", "time_s", "summary")}
+        first = {name: getattr(self, name)[:end] for name in ("chosen", "wanted", "log_prob", "time_s")}
         return replace(self, length_s=self.length_s[: end + 1], **first)
 
     def candidates(self) -> np.ndarray:
@@ -74,9 +73,8 @@ class PolicyPlanner:
             "nodes x first": nodes * first,
             "jobs x embedding": jobs * embedding,
             "first": first,
-            "input": embedding + CONTEXT,
+            "input": embedding,
             "2 x nodes x widest": 2 * nodes * widest,
-            "decisions x context": nodes * architecture.context,
         }
         self.record = record = Record(POLICY, extents)
         record.configure(
@@ -89,7 +87,6 @@ class PolicyPlanner:
             graph=architecture.graph,
             logarithms=architecture.feature_log,
             message_f=architecture.message_f,
-            context=architecture.context,
         )
         inputs = {
             "layout": architecture.layout(),
@@ -151,8 +148,7 @@ class PolicyPlanner:
 
     def done(self) -> NodeRecord:
         """What was done in the last run."""
-        record, nodes = self.record, len(self.instance)
+        record = self.record
         columns = (record.chosen, record.wanted, record.offered, record.since, record.log_prob, record.time)
         length_s = np.append(record.grown, np.max(self.planner.record.finish))
-        summary = record.summary.reshape(nodes, self.architecture.context)
-        return NodeRecord(*(column.copy() for column in columns), length_s, summary.copy())
+        return NodeRecord(*(column.copy() for column in columns), length_s)

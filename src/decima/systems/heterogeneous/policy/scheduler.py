@@ -11,10 +11,10 @@ from decima.core.decision import Parameter
 from decima.core.grammar import Option
 from decima.learning.store import StoredPolicy, read_policy
 from decima.systems.heterogeneous.engine import ListRule, Planner
-from decima.systems.heterogeneous.linear_rule import best_rule_priority
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.planner import PolicyPlanner
 from decima.systems.heterogeneous.result import Schedule
+from decima.systems.heterogeneous.schedulers.priorities import best_rule_priority
 from decima.systems.heterogeneous.schedulers.registry import register
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance

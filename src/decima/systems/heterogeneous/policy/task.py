@@ -14,13 +14,17 @@ from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_fields, read_value, split_options
 from decima.core.registry import Registry
 from decima.learning.rollout import SEQUENCE_SEED, VALIDATION_SEED, RolloutJob
-from decima.systems.heterogeneous.linear_rule import COEFFICIENTS, best_rule_priority, linear_priority
+from decima.systems.heterogeneous.generators import PAPER_SIZES, tpch_instance
 from decima.systems.heterogeneous.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.planner import NodeRecord, PolicyPlanner
-from decima.systems.heterogeneous.ranks import rank_up
+from decima.systems.heterogeneous.schedulers.priorities import (
+    COEFFICIENTS,
+    best_rule_priority,
+    linear_priority,
+    rank_up,
+)
 from decima.systems.heterogeneous.settings import Rules
-from decima.systems.heterogeneous.tpch import PAPER_SIZES, tpch_instance
 from decima.systems.heterogeneous.workload import Instance
 from decima.workload.sources import get_source
 

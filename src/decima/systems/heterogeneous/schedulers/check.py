@@ -11,9 +11,8 @@ from decima.core.errors import SchedulerError
 from decima.core.random import without_global_chance
 from decima.systems.heterogeneous.cluster import Cluster
 from decima.systems.heterogeneous.generators import canonical, random_dag
-from decima.systems.heterogeneous.result import Schedule
+from decima.systems.heterogeneous.result import Schedule, validate
 from decima.systems.heterogeneous.schedulers.registry import PlanScheduler, make_scheduler, schedule_with
-from decima.systems.heterogeneous.validation import validate
 from decima.systems.heterogeneous.workload import Instance, Job
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.systems.heterogeneous.engine import list_rule
-from decima.systems.heterogeneous.ranks import rank_up
 from decima.systems.heterogeneous.result import Schedule
+from decima.systems.heterogeneous.schedulers.priorities import rank_up
 from decima.systems.heterogeneous.schedulers.registry import register
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance

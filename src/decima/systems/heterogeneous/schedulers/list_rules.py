@@ -6,8 +6,7 @@ import numpy as np
 
 from decima.core.decision import Parameter
 from decima.systems.heterogeneous.engine import LEAST_LEFT, RESPONSE_RATIO, ListRule, list_rule
-from decima.systems.heterogeneous.linear_rule import COEFFICIENTS, linear_priority
-from decima.systems.heterogeneous.ranks import rank_up
+from decima.systems.heterogeneous.schedulers.priorities import COEFFICIENTS, linear_priority, rank_up
 from decima.systems.heterogeneous.schedulers.registry import register
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance

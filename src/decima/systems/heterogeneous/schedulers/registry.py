@@ -20,10 +20,9 @@ from decima.core.grammar import Option, hint, read_fields, read_value, split_opt
 from decima.core.registry import Registry, SchedulerEntry
 from decima.systems.heterogeneous.checking import InvalidScheduleError
 from decima.systems.heterogeneous.engine import ListRule
-from decima.systems.heterogeneous.pruning import drop_unread
-from decima.systems.heterogeneous.result import Schedule
+from decima.systems.heterogeneous.result import Schedule, validate
+from decima.systems.heterogeneous.schedulers.pruning import drop_unread
 from decima.systems.heterogeneous.settings import Rules
-from decima.systems.heterogeneous.validation import validate
 from decima.systems.heterogeneous.workload import Instance
 
 ALL = tuple(each.name for each in fields(Rules))

@@ -7,8 +7,8 @@ from decima.core.jit import njit
 from decima.systems.heterogeneous.engine import ListRule, Planner, list_rule
 from decima.systems.heterogeneous.fields import plan_at
 from decima.systems.heterogeneous.placement import begin, inputs_there, put, time_on
-from decima.systems.heterogeneous.ranks import rank_down, rank_up
 from decima.systems.heterogeneous.result import Schedule
+from decima.systems.heterogeneous.schedulers.priorities import rank_down, rank_up
 from decima.systems.heterogeneous.schedulers.registry import register
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance

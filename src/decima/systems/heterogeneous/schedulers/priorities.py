@@ -1,4 +1,4 @@
-"""Node features for rules and networks, normalised by the mean execution time at arrival."""
+"""Priorities of nodes: ranks, features that rules and networks see, the linear rule."""
 
 from __future__ import annotations
 
@@ -7,8 +7,40 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.systems.heterogeneous.ranks import rank_down, rank_up
+from decima.systems.heterogeneous import graph
+from decima.systems.heterogeneous.engine import Planner
+from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
+
+
+def rank_up(instance: Instance, *, transfers: float = 1.0, node_s: np.ndarray | None = None) -> np.ndarray:
+    """Upward rank: longest path down with mean times, float64 [nodes], seconds.
+
+    Args:
+        instance: Jobs and cluster.
+        transfers: Factor on the transfer times; 0 gives the static level.
+        node_s: Mean time of each node, float64 [nodes], seconds; the time at the mean speed when omitted.
+
+    Source: Eq. 5; the mean rate is the mean over all pairs of executors. HEFT's rank takes
+    :attr:`.Instance.mean_cost_s`, the mean of a node's times, which is larger than the time at the mean speed.
+    """
+    mean_s = transfers * instance.cluster.mean_transfer_s(instance.children[2])
+    return instance.longest_down(instance.mean_time_s if node_s is None else node_s, mean_s)
+
+
+def rank_down(instance: Instance, *, node_s: np.ndarray | None = None) -> np.ndarray:
+    """Longest way from the beginning to each node, itself not included, float64 [nodes], seconds.
+
+    Args:
+        instance: Jobs and cluster.
+        node_s: As in :func:`rank_up`.
+
+    Source: Eq. 6, with mean speed and mean rate as in Eq. 5.
+    """
+    start, parent, data = instance.parents
+    mean_s = instance.cluster.mean_transfer_s(data)
+    node_s = instance.mean_time_s if node_s is None else node_s
+    return graph.longest_up(instance.order, start, parent, node_s, mean_s, np.zeros(len(instance)))
 
 
 def units(instance: Instance) -> np.ndarray:
@@ -116,3 +148,40 @@ def outgoing(instance: Instance, logarithms: bool) -> np.ndarray:
 def deepest(instance: Instance) -> int:
     """Nodes on the longest path of any job."""
     return int(instance.longest_down(np.ones(len(instance))).max())
+
+
+NAMES = ("time", "data_in", "data_out", "rank_up", "rank_down", *MORE)
+#: Weights of the features, by when nodes are decided; found by `experiments/heterogeneous/linear_tuning.py`.
+COEFFICIENTS: dict[str, tuple[float, ...]] = {
+    "plan": (2.019, 1.865, 0.722, 3.953, -2.086, 1.627, -1.511, -0.03, 3.968, -4.0, 3.994),
+    "idle": (3.922, 3.99, 3.514, 0.634, 1.888, 3.992, 0.26, -0.833, 1.821, -1.511, 2.289),
+}
+COEFFICIENTS["event"] = COEFFICIENTS["plan"]
+
+# Parts of the transfer times that upward ranks count.
+TRANSFER_PARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
+
+
+def linear_priority(instance: Instance, coefficients) -> np.ndarray:
+    """Weighted sum of the features, float64 [nodes].
+
+    Args:
+        instance: Jobs and cluster.
+        coefficients: Float [features], in the order of :data:`NAMES`.
+    """
+    return static_features(instance, NAMES, logarithms=True).astype(np.float64) @ np.asarray(coefficients)
+
+
+def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
+    """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
+
+    Simple rules are upward ranks with discounted transfers, and the linear rule with the weights for the decisions.
+    Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: How nodes are decided and placed.
+    """
+    ranks = [rank_up(instance, transfers=discount) for discount in TRANSFER_PARTS]
+    linear = linear_priority(instance, COEFFICIENTS[rules.decision])
+    return min([*ranks, linear], key=Planner(instance, rules).run)
