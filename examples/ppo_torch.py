@@ -1,6 +1,6 @@
 """Proximal policy optimisation (PPO) in PyTorch: a scheduler from random weights that beats fair sharing.
 
-    pip install decima-sched torch
+    pip install . torch  # in the clone
     python examples/ppo_torch.py                      # four minutes of CPU time, one thread
     python examples/ppo_torch.py --seed 1 --out mine  # writes mine.weights.h5 and mine.json
     decima bench run mine.weights.h5 --task embedded-batch

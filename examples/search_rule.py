@@ -1,6 +1,6 @@
 """Genetic programming (DEAP) searches a rule for a task of the benchmark.
 
-    pip install decima-sched deap
+    pip install . deap  # in the clone
     python examples/search_rule.py --task embedded-batch --out best_rule.py
 
 A candidate has two expressions of the features that `decima bench score` knows: the stage with the smallest first one

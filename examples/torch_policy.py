@@ -6,7 +6,7 @@
 
 Episodes run in the compiled core with the module's present weights; PyTorch sees what was recorded.
 
-    pip install decima-sched torch torch-geometric  # the latter for ``graph`` alone
+    pip install . torch torch-geometric  # in the clone; the latter for ``graph`` alone
 """
 
 from __future__ import annotations

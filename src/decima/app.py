@@ -27,6 +27,7 @@ VERBS = (*compare.VERBS, train.VERB, optimum.VERB, schedulers.VERB)
 
 class _Group(DecimaGroup):
     verbs: ClassVar = {verb.name: verb for verb in VERBS}
+    apart: ClassVar = {"Commands of a clone, which reproduce and measure": frozenset({*checkout.PIPELINE, "spark"})}
 
 
 app = typer.Typer(

@@ -13,7 +13,7 @@ import pytest
 
 from decima.commands.doctor import EXTRAS
 from decima.core.errors import DecimaError
-from decima.core.extras import MissingExtraError, advice, require
+from decima.core.extras import MissingExtraError, advice, how_to_install, require
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -89,7 +89,7 @@ def test_other_commands_say_what_to_install_before_any_work(tmp_path):
     answers = run([command.split() for command in REFUSED], tmp_path)
     for (command, extra), (code, output, errors) in zip(REFUSED.items(), answers, strict=True):
         assert code == 2, f"decima {command}: {errors}"
-        assert errors.endswith(f": pip install 'decima-sched[{extra}]'\n"), f"decima {command}: {errors}"
+        assert errors.endswith(f": {how_to_install(extra)}\n"), f"decima {command}: {errors}"
         assert errors.count("\n") == 1
         assert output == ""
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.parquet"]
@@ -133,7 +133,7 @@ def test_everything_imported_is_required_somewhere():
 def test_a_missing_package_is_a_plain_import_error_too(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(
-        MissingExtraError, match=r"pyarrow is not installed, .*: pip install 'decima-sched\[parquet\]'"
+        MissingExtraError, match=r"pyarrow is not installed, .*: pip install '.\[parquet\]'"
     ) as info:
         require("parquet")
     assert isinstance(info.value, DecimaError)

@@ -42,6 +42,7 @@ def simulate(
         parameters = getattr(form_for(chosen, workload), "values", {})
     if hasattr(module, "checked"):
         result = module.checked(result)
+    options.say_remarks([chosen], [workload])
     typer.echo(str(result) + files.write(result, parameters, seed))
 
 

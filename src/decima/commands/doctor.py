@@ -13,7 +13,7 @@ from pathlib import Path
 import typer
 
 from decima.core.errors import ConfigError, DecimaError
-from decima.core.extras import EXTRAS
+from decima.core.extras import EXTRAS, how_to_install
 from decima.plotting.words import count
 
 REQUIRED = ("packages", "embedded workload")  # nothing works without
@@ -52,7 +52,7 @@ def _packages() -> Iterator[tuple[str, str, str]]:
     try:
         stated = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
     except PackageNotFoundError as error:
-        yield "packages", "unknown", f"the package is not installed properly ({error}): pip install {DISTRIBUTION}"
+        yield "packages", "unknown", f"the package is not installed properly ({error}): {how_to_install('')}"
         return
     purposes = {name: extra.purpose for name, extra in EXTRAS.items()}
     for extra, purpose in {"": "everything", **purposes, "dev": "the pipeline, the notebooks and the tests"}.items():
@@ -61,8 +61,7 @@ def _packages() -> Iterator[tuple[str, str, str]]:
             each for each in stated if each not in of_all and each.marker.evaluate({"extra": extra})
         ] if extra else of_all  # fmt: skip
         faults = [fault for each in wanted if (fault := _fault(each.name, each.specifier))]
-        target = f"'{DISTRIBUTION}[{extra}]'" if extra else DISTRIBUTION
-        lack = f"needed for {purpose}: {', '.join(faults)}; pip install {target}" if faults else ""
+        lack = f"needed for {purpose}: {', '.join(faults)}; {how_to_install(extra)}" if faults else ""
         yield f"packages [{extra}]" if extra else "packages", f"{len(wanted) - len(faults)} of {len(wanted)}", lack
     for name in ("numpy", "numba", "tensorflow", "bokeh"):
         yield name, _version(name) or "none", ""

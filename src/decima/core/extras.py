@@ -40,6 +40,12 @@ EXTRAS = {
 }
 
 
+def how_to_install(extra: str) -> str:
+    """Command that installs the package, with an extra unless it is empty; it is on no index, so from a clone."""
+    target = f"'.[{extra}]'" if extra else "."
+    return f"pip install {target} in your clone of {DISTRIBUTION}"
+
+
 def advice(module: str) -> str | None:
     """Sentence on an optional module that is missing; None for any other module.
 
@@ -48,7 +54,7 @@ def advice(module: str) -> str | None:
     root = module.partition(".")[0]
     for name, extra in EXTRAS.items():
         if root in extra.modules:
-            return f"{root} is not installed, which is needed for {extra.purpose}: pip install '{DISTRIBUTION}[{name}]'"
+            return f"{root} is not installed, which is needed for {extra.purpose}: {how_to_install(name)}"
     return None
 
 

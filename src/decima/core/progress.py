@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 FIRST_LINE_S = 10.0  # work that is done by then writes no line
 MOST_S = 60.0  # longest time between two lines, which grows up to here
+LEAST_SHARE = 0.1  # done before the time that is left is estimated: what comes first may be compilation
 
 _LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt} {unit}, {elapsed} gone, {remaining} left{postfix}"
 _SHARE_LINE = "{desc}: {percentage:.0f} %, {elapsed} gone, {remaining} left{postfix}"
@@ -56,6 +57,12 @@ def _bar_class() -> type[tqdm]:
     from tqdm import std
 
     class Bar(std.tqdm):
+        @property
+        def format_dict(self) -> dict:
+            values = super().format_dict
+            early = values["total"] and values["n"] - values["initial"] < LEAST_SHARE * values["total"]
+            return values | ({"rate": 0.0} if early else {})
+
         def close(self) -> None:
             if hasattr(self, "pos"):  # else Ctrl-C came before the bar was whole
                 super().close()

@@ -135,7 +135,7 @@ class SystemScheduler(Protocol):
 
     An attribute ``draws`` says whether another seed may be another run; of what does not say, the runs tell, and of one
     that is not concurrent it is assumed. A scheduler with ``parameters`` (each with name, low, high and tunable) and
-    ``values`` by name can be tuned.
+    ``values`` by name can be tuned. A method ``remark(workloads)`` returns lines for people about its runs on these.
     """
 
     name: str

@@ -47,6 +47,7 @@ class Comparison:
     settings: SystemSettings  # the cluster, or the settings of another system
     label: str  # what the workloads are called
     drawn: bool = True  # False: neither jobs nor runs take chance, so that one run of each scheduler says all
+    remarks: tuple[str, ...] = ()  # what schedulers say of their runs, such as which stored policy they took
 
     def summary(self, metric: str | Objective | None = None) -> pandas.DataFrame:
         """Table of means and changes with confidence intervals, one row per scheduler, best first.
@@ -141,8 +142,10 @@ class Comparison:
 
     @property
     def note(self) -> str:
-        """Remark for a table without chance or with truncated runs; else empty."""
-        lines = [] if self.drawn else ["Nothing is drawn: every run of a scheduler would be the same, so there is one."]
+        """Remarks of schedulers, and on a table without chance or with truncated runs; else empty."""
+        lines = list(self.remarks)
+        if not self.drawn:
+            lines.append("Nothing is drawn: every run of a scheduler would be the same, so there is one.")
         if not self.scores[UNFINISHED].any():
             return "\n".join(lines)
         lines += [
@@ -273,7 +276,8 @@ def compare(
     frame = {"scheduler": np.repeat(list(named), len(seeds)), "seed": np.tile(seeds, len(competitors))}
     frame |= {name: scores.ravel() for name, scores in values.items()}
     label = ", ".join(dict.fromkeys(workload.label for workload in workloads))
-    return Comparison(pandas.DataFrame(frame), baseline, objective, chosen, label, drawn)
+    remarks = tuple(each.remark(workloads) for each in competitors if hasattr(each, "remark"))
+    return Comparison(pandas.DataFrame(frame), baseline, objective, chosen, label, drawn, remarks)
 
 
 def _interval(low: float, *ends: str) -> str:

@@ -68,7 +68,8 @@ def test_a_missing_or_old_requirement_is_an_error(monkeypatch):
     assert result.exit_code == 2
     lacks = missing(result)
     assert lacks["packages"] == (
-        f"needed for everything: no-such-package, numpy {np.__version__} (>=99 expected); pip install decima-sched"
+        f"needed for everything: no-such-package, numpy {np.__version__} (>=99 expected); "
+        "pip install . in your clone of decima-sched"
     )
     assert "ray" in lacks["packages [ray]"]
     assert result.stderr.startswith("error: decima cannot work here: packages; ")

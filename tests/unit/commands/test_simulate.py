@@ -69,6 +69,12 @@ def test_parameters_are_those_of_the_form_for_the_jobs(arrivals, preset, folder)
         assert chosen["parameters"]
 
 
+@pytest.mark.parametrize("verb", ["simulate --scheduler decima", "optimum decima --instances 1 --budget 1"])
+def test_the_policy_that_decima_took_is_named(verb):
+    shown = succeed(*verb.split(), "--jobs", "embedded:n=3", "--executors", 3).stdout
+    assert "decima: policy embedded-batch, trained on batches of TPC-H extrapolated from Spark\n" in shown
+
+
 @pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
 def test_modes_set_rules_and_durations(mode, jobs, folder):
     settings = simulated(folder, "--jobs", jobs, "--mode", mode, "--durations", "mean")["settings"]

@@ -140,7 +140,7 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch, command):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert "Spark needs Java 17" in refuse("spark", command, "--out", tmp_path / "o")
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    assert "pip install 'decima-sched[spark]'" in refuse("spark", command, "--out", tmp_path / "o")
+    assert "pip install '.[spark]'" in refuse("spark", command, "--out", tmp_path / "o")
     assert not (tmp_path / "o").exists()
 
 

@@ -3,14 +3,20 @@
 import re
 
 import pytest
+from typer.main import get_command
 
-from decima.app import VERBS
+import experiments.__main__ as pipeline
+import measure.__main__ as measuring
+from decima.app import VERBS, app
+from decima.commands.checkout import MEASURING, PIPELINE
+from decima.commands.shared.examples import EXAMPLES
 from decima.commands.shared.verbs import RENAMED, SYSTEMS
 from decima.systems.cloud import list_placements
 from decima.systems.heterogeneous import list_schedulers as list_heterogeneous
 from decima.systems.spark.schedulers import list_schedulers
 from tests.unit.commands.calls import read_json, refuse, run, succeed
 
+COMMAND = get_command(app)
 SCHEDULERS = {"spark": list_schedulers, "heterogeneous": list_heterogeneous, "cloud": list_placements}
 SMALL = {
     "spark": ("--jobs", "synthetic:n=2,sizes=xs", "--executors", 3),
@@ -32,6 +38,47 @@ def test_every_form_has_help_that_names_the_system(verb, system, method):
     assert shown.exit_code == 0, shown.stderr
     assert "--system spark|heterogeneous|cloud" in shown.stdout
     assert f"[default: {system}]" in " ".join(shown.stdout.split())
+
+
+def leaves(group, path=""):
+    """Commands without commands below them, by their words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from leaves(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}"
+
+
+def test_every_command_has_an_example():
+    forms = {" ".join(filter(None, (verb, method))) for verb, _, method in FORMS}
+    assert {
+        path.removeprefix("spark ") if path.split()[-1] in MEASURING else path for path in leaves(COMMAND)
+    } | forms <= {path.partition(" --system")[0] for path in EXAMPLES}
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_an_example_is_a_call_that_the_command_understands(path):
+    shown = EXAMPLES[path]
+    group = COMMAND
+    words = shown.split()
+    if path in PIPELINE or path in MEASURING:
+        group = get_command((pipeline if path in PIPELINE else measuring).app)
+        words = words[shown.startswith("spark ") :]
+    context = group.make_context("decima", ["--help", *words], resilient_parsing=True)
+    while hasattr(group, "commands"):
+        name, group, words = group.resolve_command(context, words)
+    assert f"Example:\n  decima {shown}" in "\n".join(
+        line.removeprefix("  ") for line in group.get_help(context).splitlines()
+    )
+    group.make_context(name, words).close()
+
+
+def test_commands_of_a_checkout_stand_apart():
+    ours, theirs = run("--help").stdout.split("\nCommands of a clone")
+    for name in (*PIPELINE, "spark"):
+        assert f"\n  {name} " in theirs
+        assert f"\n  {name} " not in ours
+    assert "..." not in ours + theirs
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

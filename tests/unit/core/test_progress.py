@@ -116,3 +116,15 @@ def test_an_exhaustive_search_shows_the_best_order(at_once, capsys):
     result = exhaustive_search(synthetic_batch(4, 0, ["xs"]), 4, progress="exhaustive")
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.endswith(f"best {result.best_avg_jct_s:.2f} s")
+
+
+def test_the_time_that_is_left_waits_for_a_tenth_of_the_work(at_once, capsys):
+    with progress_bar("work", 100, "piece") as bar:
+        for pieces in (9, 41):
+            time.sleep(0.01)
+            bar.update(pieces)
+    early, late = capsys.readouterr().err.splitlines()[-2:]
+    assert early.startswith("work: 9 %")
+    assert early.endswith("? left")
+    assert late.startswith("work: 50 %")
+    assert re.search(r"\d\d:\d\d left$", late)

@@ -152,7 +152,7 @@ def test_ray_is_used_where_its_address_is_set(monkeypatch):
     assert make_workers(divide, workers=1).map([6]) == [10]
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
     for backend in (None, "ray"):
-        with pytest.raises(MissingExtraError, match=r"ray is not installed, .*: pip install 'decima-sched\[ray\]'"):
+        with pytest.raises(MissingExtraError, match=r"ray is not installed, .*: pip install '.\[ray\]'"):
             make_workers(divide, backend)
     assert make_workers(divide, "threads", 1).map([6]) == [10]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass
 from functools import wraps
@@ -183,3 +183,10 @@ def opened(texts: Sequence[str], system: str = DEFAULT_SYSTEM) -> Iterator[dict[
             if hasattr(scheduler, "__exit__"):
                 stack.enter_context(scheduler)
         yield schedulers
+
+
+def say_remarks(schedulers: Iterable[Any], workloads: Sequence[Any]) -> None:
+    """Print what schedulers say about their runs, such as which stored policy ``decima`` took."""
+    for scheduler in schedulers:
+        if hasattr(scheduler, "remark"):
+            typer.echo(scheduler.remark(workloads))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from decima.commands.shared.examples import with_example
 from decima.core.errors import ConfigError, DecimaError
 from decima.core.extras import advice
 from decima.core.grammar import hint, present_name
@@ -151,12 +152,29 @@ class VerbGroup(TyperGroup):
             ConfigError: :meth:`Verb.resolve` says why.
         """
         if args and args[0] in self.verbs:
-            return self.verbs[args[0]].resolve(args[1:])
+            title, command, words = self.verbs[args[0]].resolve(args[1:])
+            return title, with_example(command, f"{self.verbs[args[0]].name.rpartition(' ')[0]} {title}".strip()), words
         return super().resolve_command(ctx, args)
 
 
 class DecimaGroup(VerbGroup):
     """Main command; an error is one line, with exit code 2, or 130 when interrupted."""
+
+    apart: ClassVar[Mapping[str, frozenset[str]]] = {}  # commands listed under a heading of their own
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, with its example; None if there is none."""
+        command = super().get_command(ctx, cmd_name)
+        return command and with_example(command, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands, each with its first sentence."""
+        commands = {name: command for name in self.list_commands(ctx) if (command := self.get_command(ctx, name))}
+        elsewhere = frozenset().union(*self.apart.values())
+        for heading, names in {"Commands": commands.keys() - elsewhere, **self.apart}.items():
+            rows = [(name, each.get_short_help_str(200)) for name, each in commands.items() if name in names]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Choose the command that the first words mean.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from decima.core.errors import ConfigError, SparkError
+from decima.core.extras import how_to_install
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,7 +99,7 @@ def generator() -> list[str]:
     beside = Path(sys.executable).parent / "tpchgen-cli"
     command = str(beside) if beside.is_file() else shutil.which("tpchgen-cli")
     if command is None:
-        raise SparkError("tpchgen-cli is not installed: pip install 'decima-sched[spark]'")
+        raise SparkError(f"tpchgen-cli is not installed: {how_to_install('spark')}")
     return [command]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decima.core.errors import SparkError
+from decima.core.extras import how_to_install
 
 
 class Layer(NamedTuple):
@@ -66,7 +67,7 @@ def find_spark(home: str | os.PathLike | None = None) -> Spark:
         if pyspark is None or not pyspark.origin:
             raise SparkError(
                 "the Spark plugin is compiled for a Spark, and none was found: name its folder with --spark, set "
-                f'{HOME_VARIABLE}, or pip install "decima-sched[spark]"'
+                f"{HOME_VARIABLE}, or {how_to_install('spark')}"
             )
         folder = Path(pyspark.origin).parent
         where = f"the installed pyspark ({folder})"

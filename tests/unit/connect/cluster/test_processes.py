@@ -175,7 +175,7 @@ def test_java_that_is_missing_is_named(monkeypatch, tmp_path):
 
 def test_pyspark_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(MissingExtraError, match=r"pyspark is not installed, .*: pip install 'decima-sched\[spark\]'"):
+    with pytest.raises(MissingExtraError, match=r"pyspark is not installed, .*: pip install '.\[spark\]'"):
         machine.require_spark()
 
 

@@ -109,7 +109,7 @@ def test_the_solver_and_tensorflow_live_in_one_process(order):
 
 def test_a_solver_that_is_not_there_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools", None)
-    with pytest.raises(MissingExtraError, match=r"ortools is not installed, .*: pip install 'decima-sched\[exact\]'"):
+    with pytest.raises(MissingExtraError, match=r"ortools is not installed, .*: pip install '.\[exact\]'"):
         optimum(canonical())
     result = decima.optimum(canonical(), budget=50)
     assert not result.proved

@@ -6,12 +6,14 @@ Source: §5.1, §5.2.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from decima.core.errors import ConfigError
 from decima.core.grammar import Option
 from decima.learning.store import greedy_of, read_policy
-from decima.systems.spark.schedulers.registry import BATCH, LEARNED, STREAM, Preset, register
+from decima.systems.spark.schedulers.registry import BATCH, LEARNED, STREAM, ByArrivals, Preset, register
+from decima.workload.jobs import Workload
 
 if TYPE_CHECKING:
     from decima.systems.spark.policy.scheduler import LearnedScheduler
@@ -27,6 +29,37 @@ PRESETS = (
     Preset("alone_batch", "trained on batches from random weights", {"policy": "tpch-batch-random"}),
     Preset("alone_stream", "trained on streams from random weights", {"policy": "tpch-stream-random-long"}),
 )
+
+# Stored policy that ``decima`` alone takes, by label of the workload and by arrivals; for all others, the presets.
+TRAINED_ON = {
+    "TPC-H": {BATCH: DEFAULT_POLICY, STREAM: "tpch-stream"},
+    "TPC-H extrapolated from Spark": {BATCH: "embedded-batch", STREAM: "embedded-stream"},
+}
+
+
+class ByWorkload(ByArrivals):
+    """The stored policy that was trained on the workload of a run; else the default for its arrivals."""
+
+    def remark(self, workloads: Iterable[Workload]) -> str:
+        """Name the stored policy that the jobs get, in one line for each kind of jobs."""
+        kinds = dict.fromkeys((self._arrivals([each]), each.label) for each in workloads)
+        return "\n".join(self._line(*kind) for kind in kinds)
+
+    def _line(self, arrivals: str, label: str) -> str:
+        policy = self._form(arrivals, {label}).values["policy"]
+        jobs = f"{'batches' if arrivals == BATCH else 'streams'} of {label}"
+        if arrivals in TRAINED_ON.get(label, {}):
+            return f"{self.name}: policy {policy}, trained on {jobs}"
+        return f"{self.name}: policy {policy}, the default; no default is trained on {jobs} (decima:NAME takes another)"
+
+    def _form(self, arrivals: str, labels: set[str]) -> LearnedScheduler:
+        trained = TRAINED_ON.get(next(iter(labels)), {}) if len(labels) == 1 else {}
+        policy = trained.get(arrivals, self.forms[arrivals].values["policy"])
+        if policy == self.forms[arrivals].values["policy"]:
+            return self.forms[arrivals]
+        if policy not in self.forms:
+            self.forms[policy] = decima(policy, **self.values)
+        return self.forms[policy]
 
 
 def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:
@@ -47,7 +80,7 @@ def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) 
     return LearnedScheduler(stored.architecture, stored.weights, greedy=greedy_of(stored, greedy), name=stored.name)
 
 
-@register(LEARNED, options=OPTIONS, presets=PRESETS)
+@register(LEARNED, options=OPTIONS, presets=PRESETS, forms=ByWorkload)
 def decima(policy: str = DEFAULT_POLICY, greedy: bool | None = None, **unknown) -> LearnedScheduler:
     """A learned policy: a graph neural network chooses stage and executor limit."""
     if unknown:

@@ -52,6 +52,7 @@ class Entry(SchedulerEntry):
     """A registered scheduler with named values of its parameters."""
 
     presets: Mapping[str, Preset] = field(default_factory=dict)
+    forms: type[ByArrivals] | None = None  # what chooses among the presets; None: :class:`ByArrivals`
 
     def make(self, values: Mapping[str, Any]) -> Scheduler:
         """Make the scheduler; without a preset, its form follows from the jobs of a run."""
@@ -67,7 +68,7 @@ class Entry(SchedulerEntry):
         batch, stream = (self.presets[arrivals].values | changed for arrivals in (BATCH, STREAM))
         if batch == stream:
             return self.factory(**batch)
-        return ByArrivals(self.name, self.factory(**batch), self.factory(**stream), changed)
+        return (self.forms or ByArrivals)(self.name, self.factory(**batch), self.factory(**stream), changed)
 
 
 # Schedulers of other packages are imported when they are asked for. Results of heuristics do not depend on these
@@ -87,7 +88,13 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
 )
 
 
-def register(name: str, *, options: Iterable[Option] = (), presets: Iterable[Preset] = ()) -> Callable:
+def register(
+    name: str,
+    *,
+    options: Iterable[Option] = (),
+    presets: Iterable[Preset] = (),
+    forms: type[ByArrivals] | None = None,
+) -> Callable:
     """Decorator: make ``factory(**parameters) -> Scheduler`` known as ``name``; its docstring is the description.
 
     Args:
@@ -96,6 +103,7 @@ def register(name: str, *, options: Iterable[Option] = (), presets: Iterable[Pre
             with options can be listed without being made, which may need files.
         presets: Named values of the parameters. Those called ``batch`` and ``stream`` have to be among them: they are
             the default for such jobs, and the factory makes compiled schedulers with one decision of both.
+        forms: What chooses between these two, when it is not the arrivals alone.
 
     Raises:
         ConfigError: One of these two is missing.
@@ -106,7 +114,7 @@ def register(name: str, *, options: Iterable[Option] = (), presets: Iterable[Pre
         raise ConfigError(f"scheduler {name} has presets {known}; expected {BATCH} and {STREAM} among them")
 
     def wrap(factory):
-        SCHEDULERS.add(name, Entry(name, factory, tuple(options), presets=by_name))
+        SCHEDULERS.add(name, Entry(name, factory, tuple(options), presets=by_name, forms=forms))
         return factory
 
     return wrap
@@ -247,14 +255,21 @@ class ByArrivals(CompiledScheduler):
 
     def form_for(self, jobs: Workload | Iterable[Workload] | bool) -> CompiledScheduler:
         """The form on some jobs, see :func:`decima.core.system.form_for`."""
-        streaming = jobs
-        if not isinstance(jobs, bool):
-            workloads = [jobs] if isinstance(jobs, Workload) else jobs
-            streaming = any((each.arrival_ms[~each.initial] > 0.0).any() for each in workloads)
-        return self.forms[STREAM if streaming else BATCH]
+        if isinstance(jobs, bool):
+            return self._form(STREAM if jobs else BATCH, set())
+        workloads = [jobs] if isinstance(jobs, Workload) else list(jobs)
+        return self._form(self._arrivals(workloads), {each.label for each in workloads})
+
+    def _arrivals(self, workloads: Iterable[Workload]) -> str:
+        streaming = any((each.arrival_ms[~each.initial] > 0.0).any() for each in workloads)
+        return STREAM if streaming else BATCH
+
+    def _form(self, arrivals: str, labels: set[str]) -> CompiledScheduler:
+        """The form for such arrivals of jobs of workloads with these labels (none: they are not known)."""
+        return self.forms[arrivals]
 
     def _of(self, state: ClusterState) -> CompiledScheduler:
-        return self.form_for(bool(np.any(state.job_arrival_ms > 0.0)))
+        return self._form(STREAM if np.any(state.job_arrival_ms > 0.0) else BATCH, {state.tables.workload.label})
 
     def bind(self, state: ClusterState) -> None:
         """Hand what the form for the state's jobs needs to the state; see the form."""

@@ -10,6 +10,8 @@ from decima.core.errors import ConfigError
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
 from decima.evaluation.tuning import tune
+from decima.learning.store import read_card, stored_files
+from decima.systems.spark.policy.learned import TRAINED_ON
 from decima.systems.spark.schedulers import (
     Preset,
     form_for,
@@ -21,7 +23,7 @@ from decima.systems.spark.schedulers import (
     scheduler_text,
 )
 from decima.systems.spark.settings import Settings
-from decima.workload import synthetic_batch, synthetic_poisson
+from decima.workload import Workload, embedded_batch, embedded_poisson, synthetic_batch, synthetic_poisson
 from decima.workload.sources import get_source
 
 JOBS = {"batch": synthetic_batch(5, seed=3), "stream": synthetic_poisson(6, 8.0, seed=3)}
@@ -48,11 +50,65 @@ def test_no_default_is_beaten_by_its_other_form(name, preset, source, kind, requ
         assert high < -5.0, f"{change:+.1f} % [{low:+.1f}, {high:+.1f}]"
 
 
-def test_streams_get_the_policy_for_streams():
-    jobs = get_source("embedded").streams(range(400_000, 400_006), 80, 25)
-    forms = [make_scheduler("decima"), make_scheduler("decima:tpch-batch")]
-    change, low, high = paired_change(*score_matrix(jobs, forms, Settings.paper(executors=50)))
-    assert max(change, low) < 0.0, f"{change:+.1f} % [{low:+.1f}, {high:+.1f}]"
+EMBEDDED = {"batch": embedded_batch(4, seed=3), "stream": embedded_poisson(6, 8.0, seed=3)}
+TPCH = {kind: Workload(jobs.jobs, "TPC-H") for kind, jobs in EMBEDDED.items()}
+
+
+def test_policies_are_chosen_by_labels_that_workloads_have():
+    labels = [get_source(name).label for name in ("tpch", "embedded")]
+    assert list(TRAINED_ON) == labels
+    for label, policies in TRAINED_ON.items():
+        for kind, name in policies.items():
+            card = read_card(stored_files(name)[1])
+            assert card["label"].startswith(f"{label}, {kind} of "), name
+            assert (card["task"]["executors"], card["task"]["objective"]) == (50, "avg_jct"), name
+
+
+@pytest.mark.parametrize("kind", ["batch", "stream"])
+def test_decima_alone_is_the_policy_that_was_trained_on_the_workload(kind):
+    alone = make_scheduler("decima")
+    for jobs, policy in ((EMBEDDED, f"embedded-{kind}"), (TPCH, f"tpch-{kind}"), (JOBS, f"tpch-{kind}")):
+        named = f"decima:{policy}"
+        assert form_for(alone, jobs[kind]).values == make_scheduler(named).values
+        results = [
+            decima.simulate(jobs[kind], each, 12, seed=1, log=True).log.decision_lists()
+            for each in (alone, pickle.loads(pickle.dumps(alone)), "decima", named)
+        ]
+        assert results[:3] == results[1:]
+    assert form_for(alone, [EMBEDDED[kind], TPCH[kind]]).values["policy"] == f"tpch-{kind}"
+    sampled = form_for(make_scheduler("decima:greedy=0"), EMBEDDED[kind])
+    assert sampled.values == {"policy": f"embedded-{kind}", "greedy": 0}
+
+
+def test_the_policy_of_the_workload_is_better_there():
+    source = get_source("embedded")
+    for jobs, other in (
+        (source.batches(range(400_000, 400_012), 20), "decima:tpch-batch"),
+        (source.streams(range(400_000, 400_006), 80, 25), "decima:tpch-stream"),
+    ):
+        forms = [make_scheduler("decima"), make_scheduler(other)]
+        change, low, high = paired_change(*score_matrix(jobs, forms, Settings.paper(executors=50)))
+        assert low < 0.0 > change, f"{other}: {change:+.1f} % [{low:+.1f}, {high:+.1f}]"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "line"),
+    [
+        (EMBEDDED["batch"], "decima: policy embedded-batch, trained on batches of TPC-H extrapolated from Spark"),
+        (EMBEDDED["stream"], "decima: policy embedded-stream, trained on streams of TPC-H extrapolated from Spark"),
+        (TPCH["batch"], "decima: policy tpch-batch, trained on batches of TPC-H"),
+        (
+            JOBS["stream"],
+            "decima: policy tpch-stream, the default; no default is trained on streams of synthetic "
+            "(decima:NAME takes another)",
+        ),
+    ],
+)
+def test_a_table_says_which_policy_was_taken(jobs, line):
+    table = decima.compare(["fair", "decima"], jobs, executors=6, seeds=2)
+    assert str(table).splitlines()[-1] == line
+    assert line in table._repr_html_()
+    assert "policy" not in str(decima.compare(["fair", "decima:embedded-batch"], jobs, executors=6, seeds=2))
 
 
 @pytest.mark.parametrize("kind", JOBS)
