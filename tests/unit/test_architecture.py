@@ -1,4 +1,4 @@
-"""The architecture page names what is there, in the order that the import contracts have."""
+"""The pages on architecture and extensions name what is there, in the order that the import contracts have."""
 
 import re
 import tomllib
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "decima"
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("architecture.md", "extend.md"))
 
 
 def layers():
@@ -35,7 +35,7 @@ def test_names_on_the_page_are_in_their_files():
 
 
 def test_packages_stand_in_the_order_of_the_contract():
-    table = PAGE.split("| beside the package |")[0]
+    table = PAGE.split("| outside of the package |")[0]
     rows = re.findall(r"^\| (`[a-z_`.,/ ]+`) \|", table, flags=re.MULTILINE)
     shown = [name.removesuffix(".py") for row in rows for name in re.findall(r"`([a-z_.]+)`", row)]
     order = [name for name in layers() if name != "__main__"]

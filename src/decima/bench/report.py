@@ -1,4 +1,4 @@
-"""Table of results: entries by task, paired with the tuned rule, beside bounds."""
+"""Table of results: entries by task, paired with the tuned heuristic, with bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from decima.bench.tasks import SUITE, Task, tasks
 from decima.core.errors import ConfigError
 from decima.evaluation.statistics import paired_change
 
-COLUMNS = ("entry", "form", "score", "against the tuned rule (paired, 95 %)", "gap closed", "µs per decision", "failed")
+COLUMNS = ("entry", "form", "score", "against the tuned heuristic", "gap closed", "µs per decision", "failed")
+LEARNED = {"alone": "from scratch", "warm": "pre-trained"}  # words of result files, and those of the page
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Row:
     form: str
     learned: str
     score: float  # mean over variants and seeds; NaN where an instance failed
-    change: tuple[float, float, float]  # against the tuned rule in percent, and its 95 % interval; NaN where unknown
-    closed: float  # part in percent of the gap between tuned rule and bound; NaN where unknown
+    change: tuple[float, float, float]  # against the tuned heuristic in percent, and its 95 % interval; NaN where unknown
+    closed: float  # part in percent of the distance between tuned heuristic and bound; NaN where unknown
     decision_us: float | None
     failed: int
     count: int
@@ -39,7 +40,7 @@ class Row:
     @property
     def how(self) -> str:
         """Form, and of a policy how it was learned."""
-        return f"{self.form}, {self.learned}" if self.learned else self.form
+        return f"{self.form}, {LEARNED.get(self.learned, self.learned)}" if self.learned else self.form
 
     def cells(self, digits: int) -> list[str]:
         """Texts of the columns."""
@@ -92,7 +93,7 @@ def _row(task: Task, document: dict[str, Any], base: dict[str, Any] | None) -> R
     against = None if base is None else _numbers(base["tasks"][task.name]["scores"])
     change, closed = (math.nan,) * 3, math.nan
     if against is not None and not np.isnan(values).any() and not np.isnan(against).any():
-        # Variants count alike, however long their jobs take: each in parts of the tuned rule's mean.
+        # Variants have equal weights, however long their jobs take: each in parts of the tuned heuristic's mean.
         scale = np.array([against[variants == variant].mean() for variant in variants])
         change = (0.0,) * 3 if document is base else paired_change(values / scale, against / scale)
         bounds = _numbers(reference_scores(task, "bound", quick=len(values) < len(task.instances())))
@@ -128,7 +129,7 @@ def sections(documents: Sequence[dict[str, Any]]) -> list[tuple[Task, str, list[
         unit = f" [{task.objective.unit}]" if task.objective.unit else ""
         notes = [
             f"{task.objective.label}{unit}, {len(task.instances())} instances.",
-            f"Tuned rule: {tuned_rule(task)}.",
+            f"Tuned heuristic: `{tuned_rule(task)}`.",
         ]
         limits = {"Lower bound": reference_scores(task, "bound"), "Best known": best_known(task, documents)}
         for label, known in limits.items():
@@ -161,7 +162,7 @@ def html(documents: Sequence[dict[str, Any]]) -> str:
     parts = [f"<!doctype html><meta charset=utf-8><title>{SUITE}</title><style>{style}</style><h1>{SUITE}</h1>"]
     parts.append(f"<p>{escape(_legend(documents))}</p>")
     for task, note, table in sections(documents):
-        parts.append(f"<h2>{task.name}</h2><p>{escape(task.title)}. {escape(note)}</p><table>")
+        parts.append(f"<h2>{task.name}</h2><p>{escape(task.title)}. {escape(note.replace('`', ''))}</p><table>")
         for tag, cells in (("th", COLUMNS), *(("td", cells) for cells in table)):
             parts.append("<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>")
         parts.append("</table>")
@@ -171,7 +172,7 @@ def html(documents: Sequence[dict[str, Any]]) -> str:
 def _legend(documents: Sequence[dict[str, Any]]) -> str:
     machines = sorted({document["times"]["cpu"] for document in documents})
     return (
-        f"{len(documents)} entries. Changes are of the mean, paired by instance; variants of a task count alike. "
-        "Gap closed: the part of the distance from the tuned rule to the lower bound. An entry with a failed instance "
-        f"has no score. Times: {', '.join(machines)}; the time of a decision has the simulation in it."
+        f"{len(documents)} entries. Changes are of the mean, paired by instance; variants of a task have equal weights. "
+        "Changes have 95 % intervals. Gap closed: the part of the distance from the tuned heuristic to the lower bound. "
+        f"An entry with a failed instance has no score. Times of decisions include the simulation ({', '.join(machines)})."
     )

@@ -16,7 +16,7 @@ from decima.commands.shared.outputs import check_output, write_text, wrote
 from decima.core.errors import ConfigError
 from decima.core.files import plain
 
-app = typer.Typer(help="Score schedulers on fixed tasks, beside tuned rules and bounds.", no_args_is_help=True)
+app = typer.Typer(help="Score schedulers on fixed tasks, with tuned heuristics and bounds.", no_args_is_help=True)
 Tasks = Annotated[list[str] | None, option("NAME", "Only this task; may be repeated.", "--task", show_default="all")]
 USES = ("validation", "training", "test")
 ROW = "{:<18} {:>12} {:>12} {:>12} {:>8} {:>14}"
@@ -24,7 +24,7 @@ ROW = "{:<18} {:>12} {:>12} {:>12} {:>8} {:>14}"
 
 @app.command("list")
 def list_tasks() -> None:
-    """List tasks: objective, instances, seeds, tuned rule, and what is missing here."""
+    """List tasks: objective, instances, seeds, tuned heuristic, and missing data."""
     from decima.bench.references import tuned_rule
     from decima.bench.tasks import SUITE, tasks
 
@@ -101,7 +101,7 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with result files.")],
     out: Annotated[Path | None, option("FILE", "Write the page (.md or .html).", show_default="terminal")] = None,
 ) -> None:
-    """Make a page of results: tasks by entries, paired with the tuned rules, beside bounds."""
+    """Make a page of results: tasks by entries, paired with the tuned heuristics, with bounds."""
     from decima.bench.report import html, markdown, read_folder
 
     check_output(out, ".md", ".html")

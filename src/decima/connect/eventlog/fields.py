@@ -27,7 +27,7 @@ FIELDS = (
     Field("TaskEnd", "Executor CPU Time", "2.1", "CPU times are unknown", False),
     Field("TaskEnd", "Killed", "2.2", "the reason of the end tells", False),
     Field("TaskEnd", "Partition ID", "3.3", "the index of the task, which differs in repeated stages", False),
-    Field("ExecutorAdded", "Total Cores", "1.3", "as many as tasks ran at once"),
+    Field("ExecutorAdded", "Total Cores", "1.3", "the maximum number of its tasks at once"),
     Field("SQLExecutionEnd", "errorMessage", "3.4", "its jobs tell whether the query succeeded"),
     Field("SQLExecutionStart", "rootExecutionId", "3.4", "every SQL execution is a query", False),
 )

@@ -108,7 +108,7 @@ def mean_slots(begin_ms: float, end_ms: float, added_ms: Sequence[float], remove
 
 
 def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: pandas.DataFrame) -> pandas.DataFrame:
-    """Make the table of ended tasks by launch time; `docs/event-logs.md` lists the columns."""
+    """Make the table of ended tasks by launch time; `docs/event-log-tables.md` lists the columns."""
     columns = records.tasks
     table = pandas.DataFrame({name: np.array(values, np.int64) for name, values in columns.numbers.items()})
     named, process = processes(records)

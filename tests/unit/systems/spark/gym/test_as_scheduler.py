@@ -93,6 +93,6 @@ def test_decima_gym_is_a_module_with_both_environments():
 
 @pytest.mark.parametrize("names", ["STAGE_FEATURES", "JOB_FEATURES"])
 def test_every_column_is_in_the_documentation(names):
-    page = (Path(__file__).parents[5] / "docs" / "schedulers.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[5] / "docs" / "gym.md").read_text(encoding="utf-8")
     for name in getattr(decima.gym, names):
         assert f"| `{name}` |" in page

@@ -1,4 +1,4 @@
-"""The code of docs/schedulers.md runs as it stands, block after block."""
+"""The code of docs/scheduler-interface.md and docs/gym.md runs as it stands, block after block."""
 
 import re
 import subprocess
@@ -7,11 +7,13 @@ from pathlib import Path
 
 from decima.systems.spark.schedulers import list_schedulers
 
-PAGE = (Path(__file__).parents[5] / "docs" / "schedulers.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[5] / "docs"
+CODE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("scheduler-interface.md", "gym.md"))
+PAGE = (DOCS / "schedulers.md").read_text(encoding="utf-8")
 
 
 def test_code_blocks_run_in_order(tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```python\n(.*?)^```$", CODE, flags=re.MULTILINE | re.DOTALL)
     blocks = [block for block in blocks if "as_scheduler(policy" not in block]  # the reader's own policy
     assert len(blocks) == 5
     script = tmp_path / "example.py"
@@ -30,6 +32,6 @@ def test_code_blocks_run_in_order(tmp_path):
 
 
 def test_every_baseline_is_in_the_table():
-    table = PAGE[PAGE.index("## The baselines") : PAGE.index("### Presets and defaults")]
+    table = PAGE[PAGE.index("## The baselines") : PAGE.index("### Two forms of fair sharing")]
     named = re.findall(r"^\| (`.*?`) \|", table, flags=re.MULTILINE)
     assert sorted(name.strip("`") for cell in named for name in cell.split(", ")) == list_schedulers()
