@@ -37,7 +37,7 @@ IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "not
 ENCODINGS = "busy-random"
 # Variant of ``runs.csv``: the recipe with features of what an executor costs that comes, and with an output per limit.
 ENTRY = "entry costs seen"
-SETTINGS = ("batch", "stream", "stream_curve", "warm_batch", "warm_stream", "warm_curve", "released")
+SETTINGS = ("batch", "stream", "stream_curve", "entry_stream", "warm_batch", "warm_stream", "warm_curve", "released")
 _TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
 #: Heuristics that are drawn beside curves.
 LEVELS = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
@@ -201,7 +201,7 @@ def _setting(table, setting: str):
 
 def _alone(run: Run) -> list[str]:
     """Settings whose policies learn from random weights."""
-    return [run.policies["batch"], run.policies["stream_curve"]]
+    return [run.policies[use] for use in ("batch", "stream_curve", "entry_stream")]
 
 
 def _stored_recipe(tables: Tables, setting: str) -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 watching = []
+known = set()  # code that was counted, or never is
 found = {part: set() for part in ("opened", "called", "imported", "started")}
 
 
@@ -29,12 +30,16 @@ def note(frame, event, _):
     TensorFlow asks all modules that a function sees for names that they do not have.
     """
     code = frame.f_code
+    if event != "call" or code in known or not watching:
+        return
     function = code.co_flags & inspect.CO_OPTIMIZED and code.co_qualname != "__getattr__"
-    if watching and event == "call" and function and code.co_filename not in found["called"]:
+    if function and code.co_filename not in found["called"]:
         while frame and frame.f_code.co_name != "<module>":
             frame = frame.f_back
-        if frame is None or frame.f_code.co_filename == __file__:
-            found["called"].add(code.co_filename)
+        if frame is not None and frame.f_code.co_filename != __file__:
+            return  # perhaps it is called by others, too
+        found["called"].add(code.co_filename)
+    known.add(code)
 
 
 @contextmanager
@@ -90,7 +95,7 @@ def taken(root):
     inside = {part: [Path(each) for each in names if each.startswith(f"{root}/")] for part, names in found.items()}
     files = {part: sorted(str(each.relative_to(root)) for each in each_part) for part, each_part in inside.items()}
     here = [os.path.relpath(each) for each in found["opened"] if each.startswith(f"{os.getcwd()}/")]
-    for each in found.values():
+    for each in (known, *found.values()):
         each.clear()
     return files | {"here": sorted(here)}
 
