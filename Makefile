@@ -43,11 +43,12 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce site test test-all test-spark-versions test-torch test-bounds reliability field lint protocol lab lock clean
+.PHONY: help env reproduce site check-figures test test-all test-spark-versions test-torch test-bounds reliability field lint protocol lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
 	@echo "make site        pages of the documentation and the executed notebooks, in build/site (RUN=tpch-full: of that run)"
+	@echo "make check-figures draws the published figures anew from the published tables, and compares"
 	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below 0.1 s, before a commit)"
 	@echo "make test-all    those and what takes longer, as the continuous integration does: kills, random runs, a real Spark"
 	@echo "make test-spark-versions the plugin compiled for, and run with, every release of Spark that it knows (1.7 GB of downloads)"
@@ -85,6 +86,9 @@ $(STAMP):
 
 reproduce: env
 	@$(BIN)/decima reproduce --profile $(PROFILE)
+
+check-figures: env
+	$(BIN)/python -m experiments redraw
 
 site: env
 	@$(BIN)/decima site --run $(RUN)

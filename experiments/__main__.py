@@ -115,6 +115,23 @@ def results(run: RUN = "tpch-full") -> None:
 
 
 @app.command()
+def redraw(
+    run: RUN = "tpch-full",
+    write: Annotated[bool, typer.Option("--write", help="Replace the figures that differ, and their digests.")] = False,
+) -> None:
+    """Draw the kept figures anew from the kept tables; fails where one differs and is not replaced."""
+    from experiments.results import redraw
+
+    stale, missing = redraw(run, write=write)
+    for name in missing:
+        typer.echo(f"{name}: not drawn, a table of it is too large to be kept")
+    for name in stale:
+        typer.echo(f"{name}: {'replaced' if write else 'differs from the kept file'}")
+    typer.echo(f"redraw: {len(stale)} figures {'replaced' if write else 'differ'}, {len(missing)} not drawn")
+    raise typer.Exit(code=int(bool(stale) and not write))
+
+
+@app.command()
 def publish(
     slug: Annotated[str, typer.Argument(metavar="NAME", help="Notebook without .ipynb, accounts, or all.")] = "all",
 ) -> None:

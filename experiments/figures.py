@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +60,24 @@ def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
     return paths
 
 
+def drawn(name: str, run: str, paths: Mapping[str, Path]) -> dict[str, bytes | None]:
+    """An experiment's figures as SVG by name, from files of tables; None where one is missing."""
+    import pandas
+
+    tables = {table: pandas.read_csv(path) for table, path in paths.items()}
+    figures: dict[str, bytes | None] = {}
+    for make in experiment(name).figures:
+        try:
+            figures[make.__name__] = plotting.style.image(_draw_from(make, tables, run), "svg")
+        except MissingTableError:
+            figures[make.__name__] = None
+    return figures
+
+
+class MissingTableError(KeyError):
+    """A figure needs a table that is not there."""
+
+
 class _ReadTables(dict):
     """Tables that know which of them were read."""
 
@@ -70,6 +88,9 @@ class _ReadTables(dict):
     def __getitem__(self, name: str) -> pandas.DataFrame:
         self.read.setdefault(name)
         return super().__getitem__(name)
+
+    def __missing__(self, name: str) -> pandas.DataFrame:
+        raise MissingTableError(name)
 
 
 def _draw_from(make: Callable[..., Figure], tables: Tables, run: str) -> Figure:

@@ -1,34 +1,28 @@
 """Results that the repository shows in ``reports/results/<run>``: small, committed, readable on code hosts.
 
-``results`` in ``params.yaml`` names the runs and the limits. A figure is kept as SVG, or as a small PNG where its
-vector form is larger than the limit; a table as csv, or, beyond the limit, by its digest alone. ``README.md`` has every
-figure under the section of its paper, with caption, notebook and tables.
+``results`` in ``params.yaml`` names the runs and the limits. A figure is kept as SVG; a table as csv, or, beyond the
+limit, by its digest alone. ``README.md`` has every figure under the section of its paper, with
+caption, notebook and tables.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from decima.core.errors import ConfigError
-from decima.core.files import atomic_write_bytes, atomic_write_text
+from decima.core.files import atomic_write_bytes, atomic_write_text, read_json
 from experiments.experiment import experiment, experiment_module, experiment_names
-from experiments.figures import figure_names
+from experiments.figures import drawn, figure_names
 from experiments.notebooks import calls, notebook_code, notebook_path, notebook_slugs
 from experiments.params import checkout, read_params, resolve_run, run_folder
 from experiments.tables import read_table_card, require_same, sha256, write_stamps
 
-if TYPE_CHECKING:
-    from PIL import Image
-
 DIGESTS = "digests.json"
 _DUBLIN = "{http://purl.org/dc/elements/1.1/}"
-_PNG_SHARE = 0.5  # of the limit of figures: all together have one, too
 
 
 def results_folder(run: str) -> Path:
@@ -86,14 +80,14 @@ def collect(run: str) -> Path:
     limit = limits(resolve_run(run))
     tables = table_files(run)
     figures = {name: _figure_files(run, name) for name in experiment_names()}  # before anything is deleted
+    for path in (path for paths in figures.values() for path in paths):
+        if path.stat().st_size > 1024.0 * limit["figure_kb"]:
+            raise ConfigError(f"{path} is larger than figure_kb in params.yaml allows: {limit['figure_kb']} kB")
     folder = results_folder(run)
     shutil.rmtree(folder, ignore_errors=True)
-    shown = {}
     for name, paths in figures.items():
         for path in paths:
-            content, suffix = _small(path, 1024.0 * limit["figure_kb"])
-            shown[path.stem] = f"figures/{name}/{path.stem}.{suffix}"
-            atomic_write_bytes(folder / shown[path.stem], content)
+            atomic_write_bytes(folder / "figures" / name / path.name, path.read_bytes())
     left_out = {}
     for name, path in tables.items():
         content = path.read_bytes()
@@ -102,10 +96,65 @@ def collect(run: str) -> Path:
         else:
             atomic_write_bytes(folder / "tables" / f"{name}.csv", content)
     digests = {"tables": left_out, "figures": figure_digests(run, ".svg")}
-    atomic_write_text(folder / DIGESTS, json.dumps(digests, indent=1) + "\n")
-    atomic_write_text(folder / "README.md", _page(run, figures, shown, left_out))
+    _write_page(run, digests)
     keep_stamps(run)
     return folder
+
+
+def redraw(run: str, *, write: bool = False) -> tuple[list[str], list[str]]:
+    """Draw kept figures anew, from kept tables and from those of the run that have the kept digest.
+
+    Args:
+        run: The run.
+        write: Replace what differs: figures, their digests, the page.
+
+    Returns:
+        Figures (``experiment/name``) whose kept file is not the one that is drawn now, and those that cannot be drawn
+        since a table is missing.
+
+    Raises:
+        ConfigError: The run is unknown or not one whose results are kept.
+    """
+    limits(resolve_run(run))
+    folder = results_folder(run)
+    digests = read_json(folder / DIGESTS)
+    stale, missing = [], []
+    for name in experiment_names():
+        for figure, content in drawn(name, resolve_run(run), _tables_at_hand(run, name, digests["tables"])).items():
+            path = folder / "figures" / name / f"{figure}.svg"
+            if content is None:
+                missing.append(f"{name}/{figure}")
+            elif digests["figures"].get(f"{name}/{path.name}") != sha256(content) or not path.is_file():
+                stale.append(f"{name}/{figure}")
+                if write:
+                    atomic_write_bytes(path, content)
+                    digests["figures"][f"{name}/{path.name}"] = sha256(content)
+            elif path.read_bytes() != content:
+                raise ConfigError(f"{path} is not the figure of its digest; run: python -m experiments redraw --write")
+    if write:
+        _write_page(run, digests)
+    return stale, missing
+
+
+def _tables_at_hand(run: str, name: str, left_out: dict[str, dict]) -> dict[str, Path]:
+    """Files of an experiment's published tables by name: kept ones, and others with the kept digest."""
+    paths = {path.stem: path for path in (results_folder(run) / "tables" / name).glob("*.csv")}
+    for path in (run_folder(run) / "tables" / name).glob("*.csv"):
+        kept = left_out.get(f"{name}/{path.stem}", {})
+        if sha256(path.read_bytes()) == kept.get("sha256"):
+            paths[path.stem] = path
+    return paths
+
+
+def _write_page(run: str, digests: dict) -> None:
+    """Write digests and ``README.md`` of the folder, whose figures say what they show."""
+    folder = results_folder(run)
+    digests["figures"] = dict(sorted(digests["figures"].items()))
+    atomic_write_text(folder / DIGESTS, json.dumps(digests, indent=1) + "\n")
+    paths = {name: [folder / "figures" / name / f"{figure}.svg" for figure in figure_names(name)]
+             for name in experiment_names()}  # fmt: skip
+    figures = {name: [path for path in of if path.is_file()] for name, of in paths.items()}
+    atomic_write_text(folder / "README.md", _page(run, figures, digests["tables"]))
 
 
 def keep_stamps(run: str) -> None:
@@ -123,36 +172,13 @@ def _figure_files(run: str, name: str) -> list[Path]:
     return paths
 
 
-def _small(path: Path, limit: float) -> tuple[bytes, str]:
-    """Content and format of a kept figure: SVG, or a small PNG of large figures."""
-    content = path.read_bytes()
-    if len(content) <= limit:
-        return content, "svg"
-    from PIL import Image
-
-    with Image.open(path.with_suffix(".png")) as opened:
-        whole = opened.convert("RGB")
-    for share in (1.0, 0.75, 0.6, 0.5, 0.4):
-        content = _in_few_colours(whole.resize([int(share * size) for size in whole.size], Image.Resampling.LANCZOS))
-        if len(content) <= _PNG_SHARE * limit:
-            break
-    return content, "png"
-
-
-def _in_few_colours(picture: Image.Image) -> bytes:
-    """A PNG with a palette: charts have few colours."""
-    written = io.BytesIO()
-    picture.quantize(128, dither=0).save(written, "png", optimize=True)
-    return written.getvalue()
-
-
 def _words(path: Path) -> dict[str, str]:
     """Title, description and source that an SVG file carries."""
     root = ElementTree.parse(path).getroot()
     return {key: root.findtext(f".//{_DUBLIN}{key}") or "" for key in ("title", "description", "source")}
 
 
-def _page(run: str, figures: dict[str, list[Path]], shown: dict[str, str], left_out: dict[str, dict]) -> str:
+def _page(run: str, figures: dict[str, list[Path]], left_out: dict[str, dict]) -> str:
     """``README.md`` of the folder."""
     notebooks = {name: slug for slug in notebook_slugs() for name in calls(notebook_code(slug), "experiments.figure")}
     lines = [
@@ -163,21 +189,21 @@ def _page(run: str, figures: dict[str, list[Path]], shown: dict[str, str], left_
         "",
     ]
     paper = None
-    for name in sorted(figures, key=experiment_module):  # by paper and section
+    for name in sorted((name for name in figures if figures[name]), key=experiment_module):  # by paper and section
         package = experiment_module(name).rpartition(".")[0]
         if package != paper:
             paper = package
             lines += [f"## {import_module(package).__doc__.strip().rstrip('.')}", ""]
         lines += [f"### {experiment(name).section} ({name.replace('_', ' ')})", ""]
         for path in figures[name]:
-            words = _words(path)
+            words, link = _words(path), path.relative_to(results_folder(run)).as_posix()
             links = [_table_link(name, table, left_out) for table in words["source"].split(", ")]
             slug = notebooks[path.stem]
             notebook = f"[{slug}](../../../{notebook_path(slug).relative_to(checkout()).as_posix()})"
             lines += [
                 f"#### {words['title']}",
                 "",
-                f"![{_plain(words['title'])}. {_plain(words['description'])}]({shown[path.stem]})",
+                f"![{_plain(words['title'])}. {_plain(words['description'])}]({link})",
                 "",
                 f"{words['description']} Notebook: {notebook}; tables: {', '.join(links)}.",
                 "",

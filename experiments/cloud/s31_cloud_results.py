@@ -207,19 +207,24 @@ def cloud_ours(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _agent_curves(tables: Tables, learner: str, title: str) -> plotting.style.Figure:
-    """Training from scaled inputs: complete episodes without a mask, returns without and with one."""
-    parts = (("complete", "cloud_scaled"), ("reward", "cloud_scaled"), ("reward", "cloud_masked"))
-    patterns = list(PAPER_ITERATIONS)
-    figure = plotting.style.new_figure(plotting.style.PAGE, 2.3 * len(patterns) + 0.4)
-    for row, pattern in zip(figure.subplots(len(patterns), len(parts), squeeze=False), patterns, strict=True):
-        for axes, (measure, table) in zip(row, parts, strict=True):
+    """Training from scaled inputs: returns by pattern, without and with a mask."""
+    patterns, letters = list(PAPER_ITERATIONS), iter("abcd")
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.2 * len(patterns) + 0.4)
+    complete = []
+    for row, pattern in zip(figure.subplots(len(patterns), len(MASKS), sharey=True), patterns, strict=True):
+        for axes, table in zip(row, MASKS, strict=True):
             rows = tables[table].query("learner == @learner and pattern == @pattern")
-            plotting.cloud.training_by_beta(rows, measure, axes, legend=table == "cloud_masked")
-            axes.set_title(f"{pattern}, {MASKS[table]}", loc="left")
+            plotting.cloud.training_by_beta(rows, "reward", axes, legend=table == "cloud_masked")
+            axes.set_title(f"({next(letters)}) {pattern} arrivals, {MASKS[table]}", loc="left")
+            end = rows[rows["iteration"] > 0.9 * rows["iteration"].max()]
+            complete.append(f"{100.0 * end['complete'].mean():.3g} %")
+        row[1].set_ylabel("")
     differs = "rewards in units of 200" if learner == "paper_dqn" else "returns less their mean"
     caption = (
-        f"Table 5 on inputs divided by their largest values; {differs}. Means over the training episodes between two "
-        f"validations. Iterations: {_iterations_by_mask(tables)}."
+        f"Hyperparameters of Table 5, inputs divided by their largest values, {differs}. Running median of nine means "
+        "over the training episodes between two validations. Episodes that place all jobs in the last tenth of the "
+        f"training: {', '.join(f'{part} ({letter})' for letter, part in zip('abcd', complete, strict=True))}. "
+        f"Iterations: {_iterations_by_mask(tables)}."
     )
     return plotting.style.entitle(figure, title, caption, "cloud VMs")
 
@@ -238,18 +243,24 @@ def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figures 4 and 5 from raw inputs, without a mask, over all weights of cost."""
     grid = tables["cloud_grid"]
     patterns = list(dict.fromkeys(grid["pattern"]))
-    figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)
-    for row, pattern in zip(figure.subplots(len(patterns), 2, squeeze=False), patterns, strict=True):
-        rows = grid[grid["pattern"] == pattern]
-        for axes, measure in zip(row, ("reached", "steps"), strict=True):
-            plotting.cloud.training_band(rows, measure, axes, legend=measure == "steps")
-        row[0].set_title(f"{pattern} arrivals", loc="left")
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.4)
+    panels = zip("abcd", figure.subplots(1, len(patterns), sharey=True, squeeze=False)[0], patterns, strict=False)
+    for letter, axes, pattern in panels:
+        plotting.cloud.training_band(grid[grid["pattern"] == pattern], "steps", axes, legend=pattern == patterns[-1])
+        axes.set_title(f"({letter}) {pattern} arrivals", loc="left")
+        axes.set_ylabel(axes.get_ylabel() if pattern == patterns[0] else "")
+    ends = grid.sort_values("iteration").groupby(["learner", "beta", "seed", "pattern"], sort=False).tail(1)
+    reached = ends.groupby(["learner", "pattern"], sort=False)["reached"].mean()
+    shares = ", ".join(
+        f"{plotting.style.scheduler_style(learner).label} {reached[learner, pattern]:.2g} % ({pattern})"
+        for learner, pattern in reached.index
+    )
     betas = ", ".join(f"{beta:g}" for beta in sorted(grid["beta"].unique()))
     caption = (
-        f"Table 5 without a mask, inputs as they are, {count(grid['seed'].nunique(), 'seed')}, β of {betas}. Lines: "
-        "means over the runs that got so far; bands: least and most of them. Left: $R_{epi}$ of the greedy policy as a "
-        "share of $R_{fixed}$, 0 where it does not place all jobs. Right: actions of a training episode, which an "
-        f"invalid one ends. Iterations: {_iterations(grid)}."
+        f"Hyperparameters of Table 5 without a mask, inputs as they are, {count(grid['seed'].nunique(), 'seed')}, β of "
+        f"{betas}. An invalid action ends an episode, so that few actions mean failure. Lines: means over the runs "
+        f"that got so far; bands: least and most. Mean share of $R_{{fixed}}$ at the end: {shares}. Iterations: "
+        f"{_iterations(grid)}."
     )
     return plotting.style.entitle(figure, "Figures 4 and 5: training from raw inputs", caption, "cloud VMs")
 
@@ -258,15 +269,17 @@ def fig4_training(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figures 4 and 5: training on the published traces, the fast recipe beside the paper's."""
     curves = tables["cloud_curves"]
     patterns = list(dict.fromkeys(curves["pattern"]))
-    figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)
-    for axes, pattern in zip(figure.subplots(len(patterns), 1, squeeze=False).ravel(), patterns, strict=True):
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.4)
+    panels = zip("abcd", figure.subplots(1, len(patterns), sharey=True, squeeze=False)[0], patterns, strict=False)
+    for letter, axes, pattern in panels:
         rows = curves[curves["pattern"] == pattern]
-        plotting.cloud.training(rows, axes)
-        axes.set_title(f"{pattern} arrivals, β = {rows['beta'].iloc[0]:g}", loc="left")
+        plotting.cloud.last_reached(rows, axes)
+        axes.set_title(f"({letter}) {pattern} arrivals, β = {rows['beta'].iloc[0]:g}", loc="left")
     seeds = count(curves["seed"].nunique(), "seed")
     caption = (
-        f"$R_{{epi}}$ of the greedy policy as a share of $R_{{fixed}}$, 0 where it does not place all jobs; at most "
-        f"{seeds} each, band: least and most. Runs of the paper's recipe are far shorter than its 10,000 iterations."
+        f"At the end of training: $R_{{epi}}$ of the greedy policy as a share of $R_{{fixed}}$, 0 where it does not "
+        f"place all jobs. Mean over at most {seeds}; bar: least and most; number: decisions seen. Runs of the paper's "
+        "recipe are far shorter than its 10,000 iterations."
     )
     return plotting.style.entitle(figure, "Figures 4 and 5: training, fast recipe and paper's", caption, "cloud VMs")
 

@@ -96,8 +96,8 @@ def fig03_schedules(tables: Tables, run: Run) -> Figure:
     policy = learned_words(run, tables["fig03_summary"]["scheduler"], "batch")
     figure = plotting.gantt.gantt_grid(tasks, executors=run.executors)
     caption = (
-        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}; {policy}. A colour is a job, red lines "
-        "are completions."
+        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}; {policy}. A colour is a job, white is "
+        "idle time, dotted lines are completions."
     )
     return plotting.style.entitle(figure, "Figure 3: one batch under four schedulers", caption, run.workload)
 

@@ -68,7 +68,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 def effects_jct(tables: Tables, run: Run) -> plotting.style.Figure:
     """§6.2: average JCT with effects on and off."""
     table = untuned(tables["effects"])
-    figure = plotting.bars.scheduler_bars(table, group="setting").figure
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
+    plotting.bars.paired_panels(table, figure, group="setting", against="fair")
     return plotting.style.entitle(figure, "§6.2: real-world effects on and off", _batches(table, run), run.workload)
 
 

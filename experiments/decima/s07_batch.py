@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "random")
 # Rows of Figure 9a; the others are left to the tables.
-_FIG09A = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair_arrival", "weighted_fair", "capped_srw",
-           "decima", "decima_entry", "decima_reinforce", "decima_warm")  # fmt: skip
+_FIG09A = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair", "capped_srw", "decima")
 # Whose policies are compared: Decima's, one that saw more, and one that imitated a rule first.
 LEARNED = ("batch", "entry_batch", "warm_batch")
 
@@ -77,10 +76,8 @@ def fig09a_batch(tables: Tables, run: Run) -> Figure:
     table = table[table["scheduler"].isin(_FIG09A)]
     caption = (
         f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}; "
-        f"{learned_words(run, tables['batch']['scheduler'], *LEARNED)}."
+        f"{learned_words(run, tables['batch']['scheduler'], 'batch')}."
     )
-    if "decima_reinforce" in set(table["scheduler"]):
-        caption += " Algorithm 1: tpch-batch-paper, the constants of appendix C."
     figure = plotting.curves.cdf(table).figure
     figure.set_size_inches(plotting.style.PAGE, 3.4)
     return plotting.style.entitle(figure, "Figure 9a: batched arrivals", caption, run.workload)

@@ -79,7 +79,7 @@ def table2_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
     changes = changes[changes["against"] == "weighted_fair"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
     axes = figure.subplots()
-    plotting.load.change_over_gap(changes, axes)
+    plotting.load.change_over_gap(changes, "weighted_fair", axes)
     axes.set_xlabel("mean time between arrivals in the test (s); the load grows to the right")
     streams = distinct(tables["generalisation"], "seed", "stream")
     caption = (

@@ -132,9 +132,9 @@ def jct_over_load(tables: Tables, run: Run) -> Figure:
     """Average JCT of every scheduler by the gap between arrivals, and the gaps' loads."""
     table, changes, meanings = tables["load"], tables["load_changes"], tables["load_meanings"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 6.2)
-    first, second, third = figure.subplots(3, 1, height_ratios=(1.8, 1, 1))
+    first, second, third = figure.subplots(3, 1, height_ratios=(1.4, 1.4, 1))
     plotting.load.score_over_gap(table, first)
-    plotting.load.change_over_gap(changes[changes["against"] == SHOWN_BUSY], second)
+    plotting.load.change_over_gap(changes[changes["against"] == SHOWN_BUSY], SHOWN_BUSY, second)
     plotting.load.loads_over_gap(meanings, PAPER_LOAD, third)
     label = plotting.style.scheduler_style(SHOWN_BUSY).label
     first.set_title("(a) average JCT", loc="left")

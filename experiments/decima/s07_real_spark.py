@@ -223,7 +223,7 @@ def real_spark_gantt(tables: Tables, run: Run) -> plotting.style.Figure:
     caption = (
         f"One batch of {plan['queries']:g} queries at scale factor {plan['scale']:g}, all submitted at once, "
         f"{_executors(plan)}. Left: one measured run each, from Spark's event log; right: one simulated run each with "
-        "the measured profiles and the same arrivals. Red: a job completes; purple: idle."
+        "the measured profiles and the same arrivals. Dotted lines: a job completes; white: idle."
     )
     return plotting.style.entitle(figure, "Figure 3 on real Spark, and simulated", caption, SPARK_WORKLOAD)
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Whose policies are compared: Decima's, one that saw more, one that imitated a rule first.
 LEARNED = ("stream", "entry_stream", "warm_stream")
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair")
+# Rows of Figure 9b: the paper's two, and the heuristic that users have.
+_FIG09B = ("fair", "weighted_fair", "decima")
 # Whose tasks are looked at one by one (Figure 10d and e).
 EXECUTED = ("weighted_fair", "decima")
 
@@ -132,24 +134,30 @@ def active_jobs(result: Result, step_s: float) -> pandas.DataFrame:
 def fig09b_stream(tables: Tables, run: Run) -> Figure:
     """Figure 9b: JCT of the jobs of one stream, per mean interarrival time."""
     jobs = tables["stream_jobs"]
-    gaps = sorted(jobs["interarrival_s"].unique())
-    figure = plotting.style.new_figure(plotting.style.PAGE, 0.5 + 2.5 * len(gaps))
-    for axes, gap in zip(figure.subplots(len(gaps), 1, squeeze=False)[:, 0], gaps, strict=True):
-        plotting.curves.cdf(jobs[jobs["interarrival_s"] == gap], axes, value="jct_s", log=True)
-        axes.set_title(f"one job every {gap:g} s", loc="left")
-    caption = f"{_one_stream(jobs, run)} {_policies(jobs, run)}."
+    jobs = jobs[jobs["scheduler"].isin(_FIG09B)]
+    gaps = sorted(jobs["interarrival_s"].unique(), reverse=True)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    for axes, gap in zip(figure.subplots(1, len(gaps), sharey=True, squeeze=False)[0], gaps, strict=True):
+        rows = jobs[jobs["interarrival_s"] == gap]
+        plotting.curves.cdf(rows, axes, value="jct_s", log=True, legend="inside")
+        axes.set_title(f"({'abcdefg'[gaps.index(gap)]}) a job every {gap:g} s", loc="left")
+        axes.set_ylabel("CDF" if gap == gaps[0] else "")
+    caption = (
+        f"{_one_stream(jobs, run)} Numbers: mean JCT of the stream. {_policies(jobs, run, 'stream')}. The next figure "
+        "has all schedulers over several streams."
+    )
     return plotting.style.entitle(figure, "Figure 9b: continuous arrivals", caption, run.workload)
 
 
 def fig09b_mean(tables: Tables, run: Run) -> Figure:
     """The means behind Figure 9b over all streams."""
     table = tables["stream"]
-    groups = table.assign(gap=[f"every {gap:g} s" for gap in table["interarrival_s"]])
-    figure = plotting.bars.scheduler_bars(groups, group="gap").figure
-    figure.set_size_inches(plotting.style.PAGE, 3.4)
+    groups = table.assign(gap=[f"a job every {gap:g} s" for gap in table["interarrival_s"]])
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.4)
+    plotting.bars.paired_panels(groups, figure, group="gap", against="weighted_fair")
     caption = (
-        f"{distinct(table, 'seed', 'stream')} of {distinct(tables['stream_jobs'], 'job', 'job')} per gap; bars: "
-        f"{INTERVAL}; {run.cluster}. {_policies(table, run)}."
+        f"Paired by stream, {distinct(table, 'seed', 'stream')} per panel; bars: {INTERVAL}; {run.cluster}. A number "
+        f"at the edge is a point beyond the axis. {_policies(table, run)}."
     )
     return plotting.style.entitle(figure, "Figure 9b over several streams", caption, run.workload)
 

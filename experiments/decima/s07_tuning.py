@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pandas
 
@@ -81,11 +82,20 @@ def alpha_training(tables: Tables, run: Run) -> plotting.style.Figure:
     """The curves from which the tuned alpha is taken."""
     table = tables["alpha_training"]
     kinds = list(dict.fromkeys(table["arrivals"]))
-    figure = plotting.style.new_figure(plotting.style.PAGE, 0.6 + 2.4 * len(kinds))
-    for axes, arrivals in zip(figure.subplots(len(kinds), 1, squeeze=False)[:, 0], kinds, strict=True):
-        plotting.curves.alpha_curve(table[table["arrivals"] == arrivals], axes, legend="beside")
-        axes.set_title(arrivals, loc="left")
-    caption = f"Training sequences, {distinct(table, 'seed', 'seed')}; band: one standard error; {run.cluster}."
+    rows = -(-len(kinds) // 2)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 0.6 + 2.2 * rows)
+    grid = figure.subplots(rows, 2, sharex=True, squeeze=False).ravel()
+    for axes in grid[len(kinds) :]:
+        axes.set_axis_off()
+    for letter, axes, arrivals in zip("abcdefgh", grid, kinds, strict=False):
+        plotting.curves.alpha_envelope(table[table["arrivals"] == arrivals], axes)
+        gap = re.fullmatch(r"stream-(.+)s", arrivals)
+        axes.set_title(f"({letter}) {f'a job every {gap[1]} s' if gap else 'batches'}", loc="left")
+    caption = (
+        f"Mean over {distinct(table, 'seed', 'training sequence')}, none of which is tested on; {run.cluster}. "
+        "Green band: one standard error; grey: from the best to the worst of the other variants. The best point gives "
+        "the parameters of tuned weighted fair."
+    )
     return plotting.style.entitle(figure, "Tuning weighted fair", caption, run.workload)
 
 

@@ -37,6 +37,7 @@ IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "not
 ENCODINGS = "busy-random"
 # Variant of ``runs.csv``: the recipe with features of what an executor costs that comes, and with an output per limit.
 ENTRY = "entry costs seen"
+ALGORITHM_1 = "Algorithm 1 (REINFORCE)"  # as figures call what the recipe of the paper trains
 SETTINGS = ("batch", "stream", "stream_curve", "entry_stream", "warm_batch", "warm_stream", "warm_curve", "released")
 _TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
 #: Heuristics that are drawn beside curves.
@@ -151,10 +152,10 @@ def from_random_weights(tables: Tables, run: Run) -> Figure:
     settings = [use for use in _alone(run) if use in set(curves["setting"])]
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 2.4 * len(settings))
     grid = figure.subplots(len(settings), 1, squeeze=False)[:, 0]
-    for axes, setting in zip(grid, settings, strict=True):
-        rows = _setting(references, setting)
-        plotting.learning.learning_curves(_setting(curves, setting), rows, axes, over="cpu_s", levels=LEVELS)
-        axes.set_title(setting, loc="left")
+    for axes, setting, letter in zip(grid, settings, "abcd", strict=False):
+        how = {"over": "cpu_s", "levels": LEVELS, "legend": setting == settings[0]}
+        plotting.learning.learning_curves(_setting(curves, setting), _setting(references, setting), axes, **how)
+        axes.set_title(f"({letter}) {_arrivals(setting)}", loc="left")
     caption = f"PPO, no teacher; {_seeds(curves[curves['setting'].isin(settings)])}; heuristics on the same sequences."
     return plotting.style.entitle(figure, "How Decima learns from random weights", caption, run.workload)
 
@@ -180,23 +181,34 @@ def training_curves(tables: Tables, run: Run) -> Figure:
     curves = tables["learning_curves"]
     curves = curves[(curves["variant"] == "recipe") & ~curves["setting"].isin(_alone(run))]
     settings = list(dict.fromkeys(curves["setting"]))
-    figure = plotting.style.new_figure(plotting.style.PAGE, 0.7 + 2.2 * len(settings))
-    grid = figure.subplots(len(settings), 2, squeeze=False, sharey="row")
-    for row, setting in zip(grid, settings, strict=True):
+    rows = -(-len(settings) // 2)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 0.7 + 2.2 * rows)
+    grid = figure.subplots(rows, 2, squeeze=False).ravel()
+    for axes in grid[len(settings) :]:
+        axes.set_axis_off()
+    for axes, setting, letter in zip(grid, settings, "abcdefgh", strict=False):
         mine = _setting(curves, setting)
-        mine = mine.assign(variant=["recipe" if name == "fast" else f"recipe {name}" for name in mine["recipe"]])
-        for axes, over in zip(row, ("wall_s", "cpu_s"), strict=True):
-            references = _setting(tables["learning_references"], setting)
-            how = {"over": over, "legend": axes is grid[0, -1], "levels": LEVELS, "recipe": ROWS[WARM]}
-            plotting.learning.learning_curves(mine, references, axes, **how)
-            axes.set_title(setting, loc="left")
-        row[1].set_ylabel("")
+        mine = mine.assign(variant=["recipe" if name == "fast" else ALGORITHM_1 for name in mine["recipe"]])
+        references = _setting(tables["learning_references"], setting)
+        how = {"over": "cpu_s", "legend": False, "levels": LEVELS, "recipe": ROWS[WARM]}
+        plotting.learning.learning_curves(mine, references, axes, **how)
+        axes.set_title(f"({letter}) {_arrivals(setting)}", loc="left")
+        axes.set_ylabel(axes.get_ylabel() if letter in "ac" else "")
+    marks = {label: mark for axes in grid for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(marks.values(), marks.keys(), loc="outside right center", fontsize=7)
     caption = f"A line per seed and score; {_seeds(curves)}; heuristics on the same validation sequences."
     return plotting.style.entitle(figure, "Learning over time after a warm start", caption, run.workload)
 
 
 def _setting(table, setting: str):
     return table[table["setting"] == setting]
+
+
+def _arrivals(setting: str) -> str:
+    """Title of a panel: on what a policy was trained."""
+    parts = {"released": ", released rules", "busy": ", heavy load"}
+    kind = "batches" if "batch" in setting else "streams"
+    return kind + "".join(words for part, words in parts.items() if part in setting)
 
 
 def _alone(run: Run) -> list[str]:

@@ -42,14 +42,15 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def table3_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Table 3 as bars: average JCT in the test setting, by setting of the training."""
+    """Table 3 as changes: average JCT in the test setting, by setting of the training."""
     table = tables["appendix_i"]
     (label,), (jobs,), (executors,) = (table[name].unique() for name in ("workload", "jobs", "executors"))
     rows = table.groupby(["scheduler", "seed"], sort=False, as_index=False)["avg_jct_s"].mean()
     rows["test"] = f"test: {jobs} jobs, {executors:,} executors"
-    figure = plotting.bars.scheduler_bars(rows, group="test").figure
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    plotting.bars.paired_panels(rows, figure, group="test", against="trained_test")
     caption = (
-        f"{distinct(table, 'seed', 'batch')} of {jobs} jobs; bars: {INTERVAL}; {executors:,} executors in four "
+        f"Paired by batch, {distinct(table, 'seed', 'batch')}; bars: {INTERVAL}; executors in four "
         f"classes. Policies: mean of {distinct(table, 'training', 'training')}, with as many jobs per iteration."
     )
     return plotting.style.entitle(figure, "Table 3: trained at a smaller scale", caption, label)

@@ -82,13 +82,14 @@ def fig23_no_durations(tables: Tables, run: Run) -> Figure:
     table = tables["appendix_j"]
     kinds = list(dict.fromkeys(table["arrivals"]))
     means = table[table["scheduler"] != "fifo"].groupby(["arrivals", "scheduler", "seed"], sort=False, as_index=False)
-    figure = plotting.bars.scheduler_bars(means["avg_jct_s"].mean(), group="arrivals").figure
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    plotting.bars.paired_panels(means["avg_jct_s"].mean(), figure, group="arrivals", against="fair")
     counts = " and ".join(
         distinct(table[table["arrivals"] == arrivals], "seed", "batch" if arrivals == "batch" else "stream")
         for arrivals in (kinds[0], kinds[-1])
     )
     caption = (
-        f"{counts} per panel; bars: {INTERVAL}; {run.cluster}; Decima: mean of "
+        f"Paired by sequence, {counts} per panel; bars: {INTERVAL}; {run.cluster}; Decima: mean of "
         f"{distinct(table, 'training', 'training')}. Fair sharing knows no durations either, the other rules do."
     )
     return plotting.style.entitle(figure, "Figure 23: without task durations", caption, run.workload)

@@ -106,8 +106,8 @@ def fig1_idle_slot(tables: Tables, run: Run) -> plotting.style.Figure:
             white = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
             axes.text(middle, 0.0, f"job {task.job + 1}", ha="center", va="center", fontsize=8, zorder=4, bbox=white)
     caption = (
-        "One executor; job 1 (20 s) arrives at 0 s, job 2 (4 s) at 2 s. Hatched: a deliberate idle slot; red lines: a "
-        "job completes. No moving delay."
+        "One executor; job 1 (20 s) arrives at 0 s, job 2 (4 s) at 2 s. Hatched: a deliberate idle slot; black lines: "
+        "a job completes. No moving delay."
     )
     return plotting.style.entitle(figure, "Figure 1: a slot before a long job", caption, "two jobs")
 

@@ -8,11 +8,13 @@ from functools import cache
 
 from decima.core.registry import Registry
 
-# Okabe and Ito's colours, told apart with every common kind of colour blindness.
-ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
-BLUE, VERMILION, PINK, BLACK = "#0072B2", "#D55E00", "#CC79A7", "#000000"
-OLIVE, INDIGO, WINE, GREY = "#888833", "#332288", "#882255", "#777777"
-TEAL, MAGENTA, BROWN = "#44AA99", "#AA4499", "#661100"
+# Okabe and Ito's colours are those of heuristics, the dark ones below those of learned policies and of bounds. Any two
+# of them have a CIELAB distance of 18 or more, also with protanopia and deuteranopia.
+ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PINK = "#0072B2", "#D55E00", "#CC79A7"
+BLACK, INDIGO, WINE, BROWN = "#000000", "#332288", "#882255", "#661100"
+# For what is no scheduler.
+YELLOW, GREY = "#F0E442", "#777777"
 # Line styles of matplotlib.
 DASH, DOT, DASHDOT, LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2))
 MIXED = (0, (3, 1, 1, 1, 1, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 import pandas
@@ -110,6 +111,66 @@ def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = No
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     style.label_rows(axes, [SWITCHES.get(row, row) for row in rows])
     axes.set_xlabel("change of average JCT (%)")
+
+
+@style.on_axes(4.6, 2.6)
+def change_rows(
+    changes: pandas.DataFrame,
+    axes: Axes | None = None,
+    *,
+    largest: float | None = None,
+    names: Sequence[str] | None = None,
+) -> None:
+    """A row per scheduler: its change in percent as a point, with its interval.
+
+    Args:
+        changes: scheduler, change_percent, low, high; one row each.
+        largest: End of the axis; what is beyond stands there as a number.
+        names: Schedulers of the rows; those of ``changes`` when omitted.
+    """
+    names = style.display_order(changes["scheduler"] if names is None else names)
+    table = changes.set_index("scheduler")[["change_percent", "low", "high"]].reindex(names)
+    for row, (name, change, low, high) in enumerate(table.itertuples()):
+        mark = style.scheduler_style(name)
+        if largest is not None and change > largest:
+            axes.text(largest, row, f"{change:,.0f} % ▶", ha="right", va="center", fontsize=7, color=mark.color)
+            continue
+        look = {"marker": mark.marker, "markersize": 4, "color": mark.color, "linewidth": 1.0, "capsize": 2}
+        axes.errorbar(change, row, xerr=[[change - low], [high - change]], **look, label=f"_{name}")
+    axes.axvline(0.0, color=style.GREY, linewidth=0.8)
+    style.label_rows(axes, [style.scheduler_style(name).label for name in names])
+    if largest is not None:
+        axes.set_xlim(right=largest)
+
+
+@style.styled
+def paired_panels(
+    scores: pandas.DataFrame, figure: style.Figure, *, group: str, against: str, value: str = "avg_jct_s"
+) -> None:
+    """Paired change of every scheduler against one, with 95 % interval, a panel per group.
+
+    Args:
+        scores: scheduler, seed, the columns ``group`` and ``value``.
+        figure: Where to draw.
+        group: Column of the panels, in order of first appearance.
+        against: Scheduler that is 0 %.
+        value: Column that is compared.
+    """
+    groups = list(dict.fromkeys(scores[group]))
+    names = [name for name in style.display_order(scores["scheduler"]) if name != against]
+    for letter, axes, each in zip(
+        "abcdefgh", figure.subplots(1, len(groups), sharey=True, squeeze=False)[0], groups, strict=False
+    ):
+        wide = scores[scores[group] == each].pivot_table(index="seed", columns="scheduler", values=value, sort=False)
+        rows = [
+            (name, *paired_change(wide[name].to_numpy(), wide[against].to_numpy())) for name in names if name in wide
+        ]
+        changes = pandas.DataFrame(rows, columns=["scheduler", "change_percent", "low", "high"])
+        largest = 1.3 * style.largest_shown(changes["change_percent"].abs())
+        beyond = (changes["change_percent"] > largest).any()
+        change_rows(changes, axes, largest=max(largest, changes["high"].min()) if beyond else None, names=names)
+        axes.set_title(f"({letter}) {each}" if len(groups) > 1 else str(each), loc="left")
+        axes.set_xlabel(f"{axis_label(value).partition(' (')[0]} against\n{style.scheduler_style(against).label} (%)")
 
 
 def wave_ratios(waves: pandas.DataFrame) -> pandas.DataFrame:

@@ -18,9 +18,9 @@ MEASURES = {
 }
 
 
-@style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)
+@style.on_axes(style.PAGE, 2.4, legend=style.label_ends)
 def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None) -> None:
-    """A measure over the weight of cost, a line per scheduler.
+    """A measure over the weight of cost, a line per scheduler; a point at the right where the weight changes nothing.
 
     Args:
         scores: beta, scheduler and the measure, one row each.
@@ -29,10 +29,14 @@ def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None) 
     table = scores.pivot_table(index="beta", columns="scheduler", values=measure)
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
-        axes.plot(table[name].dropna(), **mark.line(), marker=mark.marker, markersize=4)
+        points = table[name].dropna()
+        if points.nunique() == 1:
+            points.index = points.index + 0.05 * (table.index.max() - table.index.min())
+            points = points.iloc[-1:]
+        axes.plot(points, **mark.line(), marker=mark.marker, markersize=4, clip_on=False)
     axes.set(xlabel="weight of cost β", ylabel=MEASURES[measure])
-    axes.set_xticks(table.index)
-    axes.tick_params(axis="x", labelsize=6)
+    axes.set_xticks(table.index, [f"{beta:g}" for beta in table.index])
+    axes.margins(x=0.02)
 
 
 @style.on_axes(style.COLUMN, 2.6, legend=style.legend_beside)
@@ -53,19 +57,25 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
     axes.set(xlabel=MEASURES["duration_s"], ylabel=MEASURES["cost"])
 
 
-@style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)
-def training(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Share of R_epi over decisions, mean and range of seeds per learner.
+@style.on_axes(style.PAGE / 2, 2.4)
+def last_reached(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
+    """Share of R_epi at the end of training, a row per learner: mean and range of seeds.
 
     Args:
-        curves: learner, seed, decisions_seen, reached in percent.
+        curves: learner, seed, iteration, decisions_seen, reached in percent.
     """
-    for mark, rows in style.by_scheduler(curves, "learner"):
-        table = rows.pivot_table(index="iteration", columns="seed", values=["decisions_seen", "reached"])
-        seen, reached = table["decisions_seen"].mean(axis=1), table["reached"]
-        axes.plot(seen, reached.mean(axis=1), **mark.line(), marker=mark.marker, markersize=3)
-        axes.fill_between(seen, reached.min(axis=1), reached.max(axis=1), color=mark.color, alpha=0.2, linewidth=0)
-    axes.set(xlabel="decisions seen", ylabel="$R_{epi}$ reached (%)", xscale="log")
+    ends = curves.sort_values("iteration").groupby(["learner", "seed"]).tail(1)
+    labels = []
+    for row, (mark, mine) in enumerate(style.by_scheduler(ends, "learner")):
+        mean, low, high = (getattr(mine["reached"], name)() for name in ("mean", "min", "max"))
+        look = {"marker": mark.marker, "markersize": 5, "color": mark.color, "capsize": 2, "label": f"_{row}"}
+        axes.errorbar(mean, row, xerr=[[mean - low], [high - mean]], **look)
+        seen = f"{mean:.0f} % after {mine['decisions_seen'].mean():,.0f}"
+        where = {"xytext": (6 if mean < 50.0 else -6, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
+        axes.annotate(seen, (mean, row), ha="left" if mean < 50.0 else "right", **where)
+        labels.append(mark.label)
+    style.label_rows(axes, labels)
+    axes.set(xlabel="$R_{epi}$ reached (%)", xlim=(-3.0, 103.0))
 
 
 #: What is drawn over the iterations of training runs, as axes name it.
@@ -94,18 +104,19 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
         axes.set_ylim(-2.0, 100.0)
 
 
-@style.on_axes(style.COLUMN, 2.4, legend=style.legend_beside)
-def training_by_beta(curves: pandas.DataFrame, measure: str, axes: Axes | None = None) -> None:
-    """A measure over iterations, a line per weight of cost; means over seeds.
+@style.on_axes(style.COLUMN, 2.4, legend=style.label_ends)
+def training_by_beta(curves: pandas.DataFrame, measure: str, axes: Axes | None = None, *, window: int = 9) -> None:
+    """A measure over iterations, a line per weight of cost: running medians of means over seeds.
 
     Args:
         curves: beta, seed, iteration and the measure; runs may be of different lengths.
         measure: A column of :data:`TRAINED`.
+        window: Validations that a median is taken of.
     """
     betas = sorted(curves["beta"].unique())
     for color, beta in zip(matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(betas))), betas, strict=True):
         rows = curves[curves["beta"] == beta].groupby("iteration")[measure].mean().dropna()
-        axes.plot(rows, color=color, marker="o", markersize=2, label=f"β = {beta:g}")
+        axes.plot(rows.rolling(window, center=True, min_periods=1).median(), color=color, label=f"β = {beta:g}")
     axes.set(xlabel="iteration", ylabel=TRAINED[measure])
 
 

@@ -50,13 +50,21 @@ def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> None:
 
 
 @style.on_axes(5.4, 2.6)
-def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s", log: bool = False) -> None:
+def cdf(
+    scores: pandas.DataFrame,
+    axes: Axes | None = None,
+    *,
+    value: str = "avg_jct_s",
+    log: bool = False,
+    legend: str = "beside",
+) -> None:
     """Cumulative distribution per scheduler; the legend gives the means, best first.
 
     Args:
         scores: scheduler and the column ``value`` in seconds, one row per experiment (or per job).
         value: ``"avg_jct_s"`` or ``"jct_s"``.
         log: Logarithmic time axis.
+        legend: ``"beside"`` the axes, or ``"inside"`` at the lower right.
 
     Source: §7.2, Figures 9a and 9b.
     """
@@ -71,7 +79,10 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     else:
         axes.set_xlim(left=0.0)
-    style.legend_beside(axes, title="mean", alignment="left")
+    if legend == "beside":
+        style.legend_beside(axes, title="mean", alignment="left")
+    else:
+        axes.legend(loc="lower right", title="mean", alignment="left", handlelength=1.4, borderaxespad=0.1)
 
 
 @style.on_axes(style.PAGE, 2.2, legend=style.legend_beside)
@@ -121,6 +132,31 @@ def alpha_means(sweep: pandas.DataFrame) -> pandas.DataFrame:
 
 def _best(means: pandas.DataFrame) -> pandas.Series:
     return means.loc[means["mean"].idxmin()]
+
+
+@style.on_axes(style.PAGE / 2, 2.2)
+def alpha_envelope(sweep: pandas.DataFrame, axes: Axes | None = None) -> None:
+    """Average JCT over alpha: the best variant with its error, the range of all others, the optimum.
+
+    Args:
+        sweep: alpha, sticky, stage_rule, order, seed, avg_jct_s.
+
+    Source: §7.1 (5), §7.2.
+    """
+    means = alpha_means(sweep)
+    best = _best(means)
+    chosen = (means[VARIANT] == best[VARIANT]).all(axis=1)
+    mine, others = means[chosen], means[~chosen].groupby("alpha")["mean"].agg(["min", "max"])
+    axes.fill_between(others.index, others["min"], others["max"], color="0.88", linewidth=0, label="other variants")
+    axes.plot(mine["alpha"], mine["mean"], color=style.GREEN, label=variant_label(*map(int, best[VARIANT])))
+    low, high = mine["mean"] - mine["sem"].fillna(0.0), mine["mean"] + mine["sem"].fillna(0.0)
+    axes.fill_between(mine["alpha"], low, high, color=style.GREEN, alpha=0.25, linewidth=0)
+    star = {"marker": "*", "markersize": 9, "color": style.BLACK, "linestyle": "none", "zorder": 4}
+    axes.plot(best["alpha"], best["mean"], label=f"best: α = {_signed(best['alpha'])}, {best['mean']:.1f} s", **star)
+    axes.set(xlabel="α (0: fair, 1: naive weighted fair)", ylabel=AVG_JCT.axis_label)
+    axes.set_ylim(0.9 * means["mean"].min(), 3.0 * means["mean"].min())
+    axes.margins(x=0.0)
+    axes.legend(loc="upper left", fontsize=7)
 
 
 @style.on_axes(4.4, 2.9)

@@ -358,7 +358,7 @@ def _chart(index: int, run: _Run, jobs: _Jobs, across: Range1d, height: int, cho
         # Tasks are drawn on top, so that only what is idle shows the hatching.
         chart.quad(
             left=slots[:, 0], right=slots[:, 1], **rows, fill_alpha=0.0, line_alpha=0.0,
-            hatch_pattern=_HATCH, hatch_color="white", hatch_scale=8.0, hatch_weight=1.0, name=f"slots {index}",
+            hatch_pattern=_HATCH, hatch_color=style.GREY, hatch_scale=8.0, hatch_weight=1.0, name=f"slots {index}",
         )  # fmt: skip
     lane = {"y": "executor", "left": "left", "right": "right", "height": 1.0}
     mapper = LinearColorMapper(palette=jobs.colors, low=-0.5, high=len(jobs.colors) - 0.5)
@@ -494,12 +494,12 @@ def _heading(results: Sequence[RunResult], jobs: _Jobs) -> Div:
     if len(jobs.labels) <= FEW_JOBS:
         keys = list(zip(jobs.colors, jobs.labels, strict=False)) + keys
     if any(len(_slots(result)) for result in results):
-        hatched = f"repeating-linear-gradient(135deg, {style.IDLE} 0 3px, white 3px 4px)"
+        hatched = f"repeating-linear-gradient(135deg, {style.IDLE} 0 3px, {style.GREY} 3px 4px)"
         keys.append((hatched, "idle while a stage is withheld"))
     lines.append(
         " ".join(
-            f'<span style="white-space:nowrap"><span style="background:{color}">&emsp;</span> '
-            f"{html.escape(name)}</span>"
+            '<span style="white-space:nowrap">'
+            f'<span style="background:{color};border:1px solid {style.GREY}">&emsp;</span> {html.escape(name)}</span>'
             for color, name in keys
         )
     )

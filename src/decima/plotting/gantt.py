@@ -19,7 +19,7 @@ from decima.plotting import style, words
 if TYPE_CHECKING:
     from decima.core.system import RunResult
 
-# Neither purple (idle) nor red (completions); neighbours differ in lightness as well as in hue.
+# Not white, which is idle; neighbours differ in lightness as well as in hue.
 _FEW_COLORS = (
     style.BLUE,
     style.YELLOW,
@@ -108,7 +108,8 @@ def gantt(
 ) -> Axes:
     """Gantt chart of a run of any system.
 
-    A row is an executor, a colour a job; idle time is purple, completions are red. Deliberate idle slots are hatched.
+    A row is an executor, a colour a job; idle time is white, completions are black lines. Deliberate idle slots are
+    hatched.
     On cloud VMs a VM has as many rows as it needs. Of heterogeneous executors the further copies of a node are hatched,
     and a grey line leads from where data leaves an executor to where and when it arrives, where these are few.
 
@@ -155,12 +156,15 @@ def gantt(
     if slots is not None and len(slots):
         # Tasks are drawn on top, so that only what is idle shows the hatching.
         spans = [(start, min(end, end_s) - start) for start, end in zip(slots["start_s"], slots["end_s"], strict=True)]
-        hatched = {"facecolors": "none", "edgecolors": "white", "hatch": "////", "linewidth": 0}
+        hatched = {"facecolors": "none", "edgecolors": style.GREY, "hatch": "////", "linewidth": 0}
         axes.broken_barh(spans, (-0.5, executors), **hatched, zorder=1.5, gid="slots")
     axes.add_collection(_rectangles(tasks, color_by, colors, each_task))
     ends = tasks.groupby("job")["finish_s"].max()
     if color_by == "job":
-        axes.vlines(ends, -0.5, executors - 0.5, color=style.COMPLETION, linewidth=1.0, zorder=3, gid="completions")
+        # Lines of many completions would hide the tasks: those begin near the top.
+        bottom = -0.5 if len(ends) <= FEW_JOBS else 0.9 * executors - 0.5
+        line = {"color": style.COMPLETION, "linewidth": 0.9, "linestyle": (0, (1, 1.2)), "zorder": 3}
+        axes.vlines(ends, bottom, executors - 0.5, **line, gid="completions")
     arrivals = 0.0 if arrival_s is None else arrival_s.reindex(ends.index)
     average = float((ends - arrivals).mean())
     measure = f"average JCT {average:.1f} s" if len(ends) > 1 else f"JCT {average:.1f} s"
@@ -268,7 +272,7 @@ def jobs_legend(
 ) -> None:
     """List jobs or stages and their colours, both by number, beside the charts."""
     handles = [Patch(color=colors[each], label=label) for each, label in labels.items()]
-    handles.append(Patch(color=style.IDLE, label="idle"))
+    handles.append(Patch(facecolor=style.IDLE, edgecolor="0.6", linewidth=0.5, label="idle"))
     figure.legend(
         handles=handles, loc="outside right center", fontsize=7, handlelength=1.0, title=title, title_fontsize=7
     )

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from decima.plotting import style
 
 
-def _panels(table: pandas.DataFrame, column: str, figure: style.Figure, columns: int) -> list[tuple[str, Axes]]:
+def _panels(
+    table: pandas.DataFrame, column: str, figure: style.Figure, columns: int, **subplots
+) -> list[tuple[str, Axes]]:
     """One axes per value of a column, in the order of the table."""
     values = list(dict.fromkeys(table[column]))
     rows = -(-len(values) // columns)
-    axes = figure.subplots(rows, min(columns, len(values)), squeeze=False)
+    axes = figure.subplots(rows, min(columns, len(values)), squeeze=False, **subplots)
     flat = list(axes.flat)
     for empty in flat[len(values) :]:
         empty.set_axis_off()
@@ -33,55 +34,47 @@ def _legend(figure: style.Figure, axes: Axes) -> None:
 
 
 @style.styled
-def lines(table: pandas.DataFrame, across: str, value: str, label: str, axes: Axes, *, legend: bool = True) -> Axes:
-    """One line per scheduler.
+def change_of_means(
+    table: pandas.DataFrame,
+    across: str,
+    value: str,
+    label: str,
+    figure: style.Figure,
+    *,
+    reference: str,
+    names: Sequence[str],
+) -> None:
+    """Means against those of a reference scheduler in percent, a line per scheduler and a panel per CCR.
+
+    The vertical axis is logarithmic beyond 5 %, so that small differences can be seen beside large ones.
 
     Args:
-        table: Columns scheduler, ``across`` and ``value``.
-        across: Column of the horizontal axis.
-        value: Column of the vertical axis.
+        table: Columns scheduler, ccr, ``across`` and ``value``; one mean each.
+        across: Column of the horizontal axis, logarithmic where it covers more than a factor of ten.
+        value: Column that is compared.
         label: Text of the vertical axis.
-        axes: Where to draw.
-        legend: Whether the axes get a legend.
+        figure: Where to draw.
+        reference: Scheduler that is 0 %.
+        names: Schedulers that are shown.
     """
-    for mark, rows in style.by_scheduler(table):
-        axes.plot(rows[across], rows[value], marker=mark.marker, markersize=3.0, linewidth=1.0, **mark.line())
-    axes.set_xlabel(across)
-    axes.set_ylabel(label)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    if legend:
-        axes.legend(fontsize="x-small")
-    return axes
-
-
-@style.styled
-def lines_by_ccr(
-    table: pandas.DataFrame, across: str, value: str, label: str, figure: style.Figure, *, near: float = 0.02
-) -> None:
-    """One panel of lines per CCR, in the order of the table; see :func:`lines`.
-
-    Lines that are nowhere as far as ``near`` from Lachesis' would hide each other: the panel names them instead.
-    """
-    panels = _panels(table, "ccr", figure, 3)
+    panels = _panels(table, "ccr", figure, 5, sharey=True)
     for ccr, axes in panels:
-        rows = table[table["ccr"] == ccr]
-        wide = rows.pivot(index=across, columns="scheduler", values=value)
-        distance = wide.div(wide["lachesis"], axis=0).sub(1.0).abs().max()
-        hidden = [name for name in style.display_order(wide) if name != "lachesis" and distance[name] < near]
-        named = label if axes.get_subplotspec().is_first_col() else ""
-        lines(rows[~rows["scheduler"].isin(hidden)], across, value, named, axes, legend=False)
-        axes.set_title(_ccr_title(ccr))
-        if hidden:
-            names = ", ".join(style.scheduler_style(name).label for name in hidden)
-            text = textwrap.fill(f"within {100 * near:g} % of Lachesis: {names}", 36, break_on_hyphens=False)
-            axes.set_xlabel(f"{across}\n{text}", fontsize=6.5)
-    pairs = [pair for _, axes in panels for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
-    handles = {label: handle for handle, label in pairs}
-    labels = [style.scheduler_style(name).label for name in style.display_order(table["scheduler"])]
-    labels = [label for label in labels if label in handles]
-    empty = figure.axes[len(panels) :]
-    owner, where = (empty[0], "center") if empty else (figure, "outside right center")
-    owner.legend([handles[label] for label in labels], labels, loc=where, fontsize="x-small")
+        wide = table[table["ccr"] == ccr].pivot(index=across, columns="scheduler", values=value)
+        change = 100.0 * (wide.div(wide[reference], axis=0) - 1.0)
+        for name in style.display_order(each for each in names if each in change):
+            mark = style.scheduler_style(name)
+            axes.plot(change[name], marker=mark.marker, markersize=3.0, linewidth=1.0, **mark.line())
+        axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+        axes.set(title=_ccr_title(ccr), xlabel=across)
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        if change.index.max() > 10 * change.index.min():
+            axes.set_xscale("log")
+            style.plain_numbers(axes.xaxis)
+    panels[0][1].set_ylabel(label)
+    panels[0][1].set_yscale("symlog", linthresh=5.0, linscale=1.5)
+    panels[0][1].yaxis.set_major_locator(FixedLocator([-100, -50, -20, -10, -5, 0, 5, 10, 20, 50, 100, 200]))
+    style.plain_numbers(panels[0][1].yaxis)
+    style.label_ends(panels[-1][1])
 
 
 @style.styled
@@ -107,7 +100,7 @@ def settings_points(
         intervals: Whether there are intervals.
     """
     last = None
-    for panel, axes in _panels(table, panels, figure, 5):
+    for panel, axes in _panels(table, panels, figure, 5, sharey=True):
         part = table[table[panels] == panel]
         settings = list(dict.fromkeys(part[across]))
         number = part["scheduler"].nunique()
@@ -121,7 +114,9 @@ def settings_points(
                 x, rows[value], yerr=bars, fmt=mark.marker, color=mark.color, label=mark.label, markersize=3.5,
                 linewidth=0.8,
             )  # fmt: skip
-        axes.set_xticks(range(len(settings)), settings, rotation=0 if across == "ccr" else 90)
+        axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+        axes.set_xticks(range(len(settings)), settings)
+        axes.set_xlim(-0.6, len(settings) - 0.4)
         axes.set_xlabel("CCR" if across == "ccr" else across)
         axes.set_title(_ccr_title(panel) if panels == "ccr" else str(panel))
         axes.set_ylabel(label if last is None else "")

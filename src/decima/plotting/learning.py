@@ -9,20 +9,25 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator
 
+from decima.core.appearance import Appearance
 from decima.core.objectives import AVG_JCT
 from decima.plotting import style
 
 GREEDY, SAMPLED = "val_greedy", "val_sampled"
-# Variants in order of appearance; the recipe itself is drawn as Decima is everywhere. No colours of the heuristics.
-_VARIANT_COLORS = (style.ORANGE, "#44AA99", style.INDIGO, style.WINE, style.OLIVE, style.PINK, style.SKY)
+# Schedulers by the variant of a recipe that trains them; other variants look like schedulers without an appearance.
+_TRAINED_BY = {
+    "limit as output": "decima_output",
+    "limit per stage": "decima_stage",
+    "entry costs seen": "decima_entry",
+    "Algorithm 1, entropy bonus of the recipe": "decima_reinforce",
+    "Algorithm 1 (REINFORCE)": "decima_reinforce",
+}
 _UNITS = {"wall_s": (60.0, "wall time (min)"), "cpu_s": (60.0, "CPU time (min)"), "iteration": (1.0, "iteration")}
 
 
-def variant_colors(variants: Sequence[str]) -> dict[str, str]:
-    """Colours by variant of a recipe; ``"recipe"`` itself is black."""
-    others = [variant for variant in dict.fromkeys(variants) if variant != "recipe"]
-    colors = {variant: _VARIANT_COLORS[position % len(_VARIANT_COLORS)] for position, variant in enumerate(others)}
-    return {"recipe": style.BLACK} | colors
+def variant_style(variant: str, recipe: str = "decima") -> Appearance:
+    """Appearance of the policy that a variant of a recipe trains; ``"recipe"`` itself trains ``recipe``."""
+    return style.scheduler_style(recipe if variant == "recipe" else _TRAINED_BY.get(variant, variant))
 
 
 @style.on_axes(style.PAGE, 2.8, legend=style.legend_beside)
@@ -49,15 +54,15 @@ def learning_curves(
     Source: §7.4, Figure 15a.
     """
     scale, label = _UNITS[over]
-    colors = variant_colors(curves["variant"])
     named = set()
     for (variant, _), rows in curves.groupby(["variant", "run"], sort=False):
         rows = rows.sort_values(over)
         for value in values:
             sampled = value == SAMPLED
-            name = style.scheduler_style(recipe).label if variant == "recipe" else variant
+            name = variant_style(variant, recipe).label if variant == "recipe" else variant
             name += ", sampled" if sampled else ""
-            mark = {"color": colors[variant], "linestyle": (0, (1, 1.2)) if sampled else "-", "linewidth": 0.9}
+            color = variant_style(variant, recipe).color
+            mark = {"color": color, "linestyle": (0, (1, 1.2)) if sampled else "-", "linewidth": 0.9}
             axes.plot(rows[over] / scale, rows[value], label=name if name not in named else None, **mark)
             named.add(name)
     level = references.set_index("scheduler")["avg_jct_s"]

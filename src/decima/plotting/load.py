@@ -21,7 +21,7 @@ _MEANINGS = {
 }
 
 
-@style.on_axes(style.PAGE, 2.8, legend=style.legend_beside)
+@style.on_axes(style.PAGE, 2.8, legend=style.label_ends)
 def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Mean average JCT over the mean gap between arrivals, a line per scheduler.
 
@@ -38,14 +38,15 @@ def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
     _gap_axis(axes, means.index)
 
 
-@style.on_axes(style.PAGE, 2.0, legend=style.legend_beside)
-def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Paired change over the mean gap between arrivals, with 95 % intervals.
+@style.on_axes(style.PAGE, 2.0, legend=style.label_ends)
+def change_over_gap(changes: pandas.DataFrame, against: str, axes: Axes | None = None) -> None:
+    """Paired change of the average JCT over the mean gap between arrivals, with 95 % intervals.
 
     Where a scheduler is overrun by jobs the scale is logarithmic from a change of :data:`LINEAR_TO` on.
 
     Args:
         changes: interarrival_s, scheduler, change_percent, low and high, of one baseline.
+        against: The baseline.
     """
     for mark, rows in style.by_scheduler(changes):
         rows = rows.sort_values("interarrival_s")
@@ -53,7 +54,7 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> None
         axes.plot(rows["interarrival_s"], change, **mark.line(), marker=mark.marker, markersize=4)
         axes.fill_between(rows["interarrival_s"], rows["low"], rows["high"], color=mark.color, alpha=0.2, linewidth=0)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    axes.set(ylabel="change (%)")
+    axes.set(ylabel=f"average JCT against\n{style.scheduler_style(against).label} (%)")
     if changes["high"].max() > 5.0 * LINEAR_TO:
         axes.set_yscale("symlog", linthresh=LINEAR_TO, linscale=2.0)
         axes.set_yticks([0.0, 50.0, 100.0, 1000.0, 10000.0], ["0", "50", "100", "1,000", "10,000"])
@@ -62,7 +63,7 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> None
     _gap_axis(axes, sorted(changes["interarrival_s"].unique()))
 
 
-@style.on_axes(style.PAGE, 2.0, legend=style.legend_beside)
+@style.on_axes(style.PAGE, 2.0, legend=style.label_ends)
 def loads_over_gap(loads: pandas.DataFrame, wanted: float, axes: Axes | None = None) -> None:
     """Three meanings of load over the mean gap between arrivals, means over streams.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +14,16 @@ from pathlib import Path
 
 import matplotlib
 import matplotlib.figure
+import numpy as np
 import pandas
 import seaborn
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.collections import Collection
+from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
+from scipy.optimize import isotonic_regression
 
 from decima.core.appearance import (  # noqa: F401  (plots take their colours from here)
     BLACK,
@@ -26,12 +32,9 @@ from decima.core.appearance import (  # noqa: F401  (plots take their colours fr
     GREEN,
     GREY,
     INDIGO,
-    MAGENTA,
-    OLIVE,
     ORANGE,
     PINK,
     SKY,
-    TEAL,
     VERMILION,
     WINE,
     YELLOW,
@@ -40,8 +43,8 @@ from decima.core.appearance import (  # noqa: F401  (plots take their colours fr
 )
 from decima.core.files import atomic_write_bytes
 
-IDLE = "#8E44AD"
-COMPLETION = "#E31A1C"
+IDLE = "#FFFFFF"
+COMPLETION = BLACK
 
 # Inches: one column and two columns of the proceedings.
 COLUMN, PAGE = 3.5, 7.2
@@ -57,7 +60,7 @@ LINES = (
 )
 
 # For schedulers of the user's own, which are not in the table.
-_SPARE_COLORS = (OLIVE, INDIGO, WINE, TEAL, MAGENTA, BROWN)
+_SPARE_COLORS = (INDIGO, WINE, BROWN)
 _SPARE_MARKERS = ("1", "2", "3", "4", "+", "|")
 
 
@@ -217,6 +220,7 @@ def entitle(figure: Figure, title: str, caption: str, workload: str) -> Figure:
 
 
 KINDS = ("png", "pdf", "svg")
+_MOST_POINTS = 1500  # of a line or collection that an SVG has as a vector; a denser one is an image inside the axes
 
 
 def save(figure: matplotlib.figure.Figure, path: str | Path, kinds: Sequence[str] = KINDS) -> list[Path]:
@@ -242,9 +246,37 @@ def image(figure: matplotlib.figure.Figure, suffix: str) -> bytes:
     its own.
     """
     content = io.BytesIO()
-    with context():
-        figure.savefig(content, format=suffix, metadata=_metadata(figure, suffix))
-    return content.getvalue()
+    dense = figure.findobj(lambda each: suffix == "svg" and _points(each) > _MOST_POINTS)
+    vectors = [each for each in dense if not each.get_rasterized()]
+    for each in vectors:
+        each.set_rasterized(True)
+    try:
+        with context():
+            figure.savefig(content, format=suffix, metadata=_metadata(figure, suffix))
+    finally:
+        for each in vectors:
+            each.set_rasterized(False)
+    return _rounded(content.getvalue()) if suffix == "svg" else content.getvalue()
+
+
+def _points(artist: Artist) -> int:
+    """Points of a line, or of all parts of a collection."""
+    if isinstance(artist, Line2D):
+        return len(artist.get_xydata())
+    if isinstance(artist, Collection):
+        return max(sum(len(path.vertices) for path in artist.get_paths()), len(artist.get_offsets()))
+    return 0
+
+
+def _rounded(drawing: bytes) -> bytes:
+    """An SVG whose coordinates have two decimals (0.01 points, or 0.004 mm), with short names and no indentation."""
+    number = re.compile(rb"-?\d+\.\d{3,}")
+
+    def two(match: re.Match) -> bytes:
+        return number.sub(lambda each: f"{float(each[0]):.2f}".rstrip("0").rstrip(".").encode(), match[0])
+
+    drawing = re.sub(rb"\n +", b"\n", drawing).replace(b"DejaVuSans-", b"g")
+    return re.sub(rb' (?:d|x|y|width|height)="[^"]*"|translate\([^)]*\)', two, drawing)
 
 
 def _metadata(figure: matplotlib.figure.Figure, suffix: str) -> dict[str, str | None]:
@@ -270,6 +302,28 @@ def legend_beside(axes: Axes, **options) -> None:
 def legend_above(axes: Axes, ncols: int = 1) -> None:
     """Put a small legend above the middle of the axes."""
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=ncols, fontsize=7)
+
+
+def label_ends(axes: Axes) -> None:
+    """Write the labels of lines at their right ends, in their colours, without overlaps."""
+    lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
+    axes.get_ylim()  # limits are settled now
+    to_parts = axes.transData - axes.transAxes
+    points = [line.get_xydata()[np.isfinite(line.get_ydata().astype(float))][-1] for line in lines]
+    ends = np.array([to_parts.transform(point)[1] for point in points]).clip(0.0, 1.0)
+    order = np.argsort(ends, kind="stable")
+    # A line of text in parts of the axes.
+    apart = 8.5 / (72.0 * axes.figure.get_figheight() * axes.get_position().height) * np.arange(len(lines))
+    places = isotonic_regression(ends[order] - apart).x + apart if lines else ()
+    for index, place in zip(order, places, strict=True):
+        color = lines[index].get_color()
+        _, y = to_parts.inverted().transform((1.0, place))
+        leader = {"arrowstyle": "-", "color": color, "linewidth": 0.4, "shrinkA": 0.0, "shrinkB": 3.0}
+        where = {"xytext": (1.02, y), "textcoords": axes.get_yaxis_transform(), "va": "center"}
+        axes.annotate(
+            lines[index].get_label(), points[index], **where, fontsize=7, color=color, arrowprops=leader,
+            annotation_clip=False,
+        )  # fmt: skip
 
 
 def label_rows(axes: Axes, labels: list[str]) -> None:

@@ -96,10 +96,12 @@ def test_figure_15a_shows_encodings_of_limits_only():
     assert "no warm start" not in labels
 
 
-def test_training_report_has_a_row_of_panels_per_setting():
-    axes = figure("training_curves").axes
-    assert len(axes) == 8
-    assert [each.get_xlabel() for each in axes[:2]] == ["wall time (min)", "CPU time (min)"]
+def test_training_report_has_a_panel_per_setting_named_for_people():
+    drawn = figure("training_curves")
+    titles = [axes.get_title(loc="left") for axes in drawn.axes]
+    assert titles[:3] == ["(a) batches", "(b) streams", "(c) batches, released rules"]
+    assert {axes.get_xlabel() for axes in drawn.axes if axes.get_title(loc="left")} == {"CPU time (min)"}
+    assert len(drawn.legends) == 1
 
 
 @pytest.mark.parametrize(("run", "kinds"), [("embedded-quick", ("png", "svg")), ("tpch-full", ("png", "pdf", "svg"))])

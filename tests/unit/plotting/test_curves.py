@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from decima.core.appearance import appearances
-from decima.plotting import cloud, curves, heterogeneous, packing, streams, style
+from decima.plotting import bars, cloud, curves, heterogeneous, packing, streams, style
 from tests.unit.plotting import frames
 from tests.unit.plotting.frames import legend, line
 
@@ -141,24 +141,60 @@ def test_log_axes_write_numbers_out():
     assert set(frames.texts(axes.get_xticklabels(minor=True))) == {""}
 
 
-def makespans():
-    by_name = {"lachesis": 1.0, "heft": 1.01, "tdca": 1.5}
+def test_means_are_compared_with_those_of_a_reference_on_one_scale():
+    by_name = {"high_rank_up_deft": 2.0, "heft": 2.2, "tdca": 3.0, "lachesis": 1.9}
     rows = [
         (ccr, jobs, name, level * jobs) for ccr in ("1", "5") for jobs in (10, 20) for name, level in by_name.items()
     ]
-    return pandas.DataFrame(rows, columns=["ccr", "jobs", "scheduler", "above_bound"])
-
-
-@pytest.mark.parametrize(("near", "drawn"), [(0.02, 2), (0.005, 3)])
-def test_lines_near_lachesis_are_named_below_the_panel(near, drawn):
-    figure = style.new_figure()
-    heterogeneous.lines_by_ccr(makespans(), "jobs", "above_bound", "makespan", figure, near=near)
+    table = pandas.DataFrame(rows, columns=["ccr", "jobs", "scheduler", "makespan_s"])
+    figure = style.new_figure(7.2)
+    heterogeneous.change_of_means(
+        table, "jobs", "makespan_s", "makespan (%)", figure, reference="high_rank_up_deft", names=["lachesis", "heft"]
+    )
     first, second = figure.axes
-    assert len(first.lines) == len(second.lines) == drawn
-    assert ("HEFT" in first.get_xlabel()) == (near == 0.02)
-    assert (first.get_ylabel(), second.get_ylabel()) == ("makespan", "")
-    (legend,) = figure.legends
-    assert len(legend.get_texts()) == drawn
+    shown = {line.get_label(): line.get_ydata()[0] for line in first.lines[:2]}
+    assert shown == pytest.approx({"HEFT": 10.0, "Lachesis": -5.0})
+    assert first.get_ylim() == second.get_ylim()
+    assert (first.get_ylabel(), second.get_ylabel()) == ("makespan (%)", "")
+    assert frames.texts(second.texts) == ["Lachesis", "HEFT"]
+
+
+def test_the_weight_of_cost_that_changes_nothing_is_a_point():
+    rows = [
+        (name, beta, 1.0 + weight * beta) for name, weight in (("aep", 0.0), ("ilp_beta", -0.5)) for beta in (0.0, 1.0)
+    ]
+    axes = cloud.over_beta(pandas.DataFrame(rows, columns=["scheduler", "beta", "cost"]), "cost")
+    points = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+    assert points == {"AEP": [1.0], "ILP with β (ours)": [1.0, 0.5]}
+    assert frames.texts(axes.texts) == ["ILP with β (ours)", "AEP"]
+
+
+def test_training_ends_in_a_row_per_learner():
+    rows = [
+        ("paper_dqn", seed, iteration, 100 * iteration, reached * iteration / 2)
+        for seed, reached in ((0, 10.0), (1, 30.0))
+        for iteration in (1, 2)
+    ]
+    axes = cloud.last_reached(
+        pandas.DataFrame(rows, columns=["learner", "seed", "iteration", "decisions_seen", "reached"])
+    )
+    assert frames.texts(axes.texts) == ["20 % after 200"]
+    assert frames.texts(axes.get_yticklabels()) == ["DQN (paper)"]
+
+
+def test_a_change_beyond_the_axis_is_a_number():
+    rows = [("decima_full", 5.0, 4.0, 6.0), ("decima_unfixed", 1580.0, -1.0, 9000.0)]
+    table = pandas.DataFrame(rows, columns=["scheduler", "change_percent", "low", "high"])
+    axes = bars.change_rows(table, largest=100.0)
+    assert frames.texts(axes.texts) == ["1,580 % ▶"]
+    assert frames.texts(axes.get_yticklabels()) == ["all of Decima", "no fixed sequences"]
+    assert axes.get_xlim()[1] == 100.0
+
+
+def test_the_tuned_variant_stands_out_from_the_range_of_the_others():
+    axes = curves.alpha_envelope(frames.sweep())
+    assert frames.legend(axes)[0] == "other variants"
+    assert frames.legend(axes)[-1].startswith("best: α = ")
 
 
 def test_schedulers_far_above_the_others_are_named_below_the_axes():
@@ -190,7 +226,7 @@ def test_a_line_per_weight_of_cost_is_the_mean_of_its_seeds():
     rows = [(beta, seed, iteration, beta + seed) for beta in (0.0, 1.0) for seed in (0, 2) for iteration in (1, 2)]
     axes = cloud.training_by_beta(pandas.DataFrame(rows, columns=["beta", "seed", "iteration", "complete"]), "complete")
     assert [list(line.get_ydata()) for line in axes.lines] == [[1.0, 1.0], [2.0, 2.0]]
-    assert legend(axes) == ["β = 0", "β = 1"]
+    assert frames.texts(axes.texts) == ["β = 0", "β = 1"]
     assert axes.get_ylabel() == cloud.TRAINED["complete"]
 
 

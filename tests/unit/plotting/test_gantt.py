@@ -65,7 +65,7 @@ def test_names_of_nodes_can_be_read_on_their_colours():
     assert (colors["n8"], colors["n2"]) == ("white", "black")  # on nearly black, on yellow
 
 
-def test_idle_is_purple_completions_are_red_lines_and_labels_hold_units():
+def test_idle_is_white_completions_are_black_lines_and_labels_hold_units():
     axes = gantt(fair(), executors=3, title="fair")
     idle = artist(axes, "idle")
     assert matplotlib.colors.same_color(idle.get_facecolor(), style.IDLE)

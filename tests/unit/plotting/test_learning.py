@@ -35,12 +35,12 @@ def test_time_is_in_minutes_and_a_bad_start_is_cut_off():
     assert len(axes.lines) == 3 + 3
 
 
-def test_variant_colours_are_not_those_of_heuristics():
-    colors = learning.variant_colors(["recipe", *"abcdefg"])
-    heuristics = {appearances()[name].color for name in ("fair", "weighted_fair", "capped_srw")}
-    assert colors["recipe"] == appearances()["decima"].color
-    assert len(set(colors.values())) == 8
-    assert not heuristics & set(colors.values())
+def test_a_variant_that_trains_a_known_scheduler_looks_like_it():
+    assert learning.variant_style("recipe") == appearances()["decima"]
+    assert learning.variant_style("recipe", "decima_warm") == appearances()["decima_warm"]
+    assert learning.variant_style("entry costs seen") == appearances()["decima_entry"]
+    heuristics = {appearances()[name].color for name in ("fifo", "fair", "weighted_fair", "capped_srw")}
+    assert learning.variant_style("something else").color not in heuristics
 
 
 def test_sequences_shown_are_the_worst_and_the_best():

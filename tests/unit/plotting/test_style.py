@@ -14,15 +14,7 @@ from decima.core.appearance import TABLES, appearances
 from decima.plotting import style, words
 from decima.systems.spark.schedulers import list_schedulers
 
-
-def simulated(color, matrix):
-    """A colour as people with a colour vision deficiency see it (Viénot, Brettel, Mollon 1999, on linear RGB)."""
-    rgb = np.array(matplotlib.colors.to_rgb(color))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(matrix @ linear, 0.0, 1.0)
-    return np.where(seen <= 0.0031308, 12.92 * seen, 1.055 * seen ** (1 / 2.4) - 0.055)
-
-
+# What people with a colour vision deficiency see of linear red, green and blue (Viénot, Brettel, Mollon 1999).
 NORMAL = np.eye(3)
 PROTANOPE = np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]])
 DEUTERANOPE = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]])
@@ -46,12 +38,23 @@ def test_every_name_has_one_look():
     assert sum(map(len, TABLES.members())) == len(appearances())
 
 
+def lightness_and_hue(color, matrix):
+    """CIELAB of a colour as somebody sees it, for light of the sun (D65)."""
+    rgb = np.array(matplotlib.colors.to_rgb(color))
+    linear = np.clip(matrix @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4), 0.0, 1.0)
+    to_xyz = [[0.41246, 0.35758, 0.18044], [0.21267, 0.71515, 0.07218], [0.01933, 0.11919, 0.95030]]
+    part = np.array(to_xyz) @ linear / [0.95047, 1.0, 1.08883]
+    x, y, z = np.where(part > 0.008856, np.cbrt(part), 7.787 * part + 16.0 / 116.0)
+    return np.array([116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)])
+
+
 @pytest.mark.parametrize("matrix", [NORMAL, PROTANOPE, DEUTERANOPE], ids=["normal", "protanope", "deuteranope"])
-def test_schedulers_of_one_figure_differ_in_colour_for_everybody(matrix):
-    names = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair", "capped_srw", "decima")
-    colors = [simulated(appearances()[name].color, matrix) for name in names]
-    distances = [np.linalg.norm(a - b) for place, a in enumerate(colors) for b in colors[:place]]
-    assert min(distances) > 0.1
+def test_any_two_colours_of_schedulers_differ_for_everybody(matrix):
+    used = sorted({each.color for each in appearances().values()} | {style.scheduler_style("mine").color, style.IDLE})
+    seen = [lightness_and_hue(color, matrix) for color in used]
+    near = {(a, b): np.linalg.norm(one - other) for a, one in zip(used, seen, strict=True)
+            for b, other in zip(used, seen, strict=True) if a < b}  # fmt: skip
+    assert min(near.values()) > 18.0, min(near, key=near.get)
 
 
 def test_an_unknown_scheduler_gets_a_look_that_depends_on_its_name_alone():
@@ -102,6 +105,32 @@ def test_files_are_the_same_byte_for_byte_and_carry_no_date(tmp_path):
     assert b"dc:date" not in first[2].read_bytes()
     names = [path.name for path in style.save(figure(), tmp_path / "alpha-0.5")]
     assert names == ["alpha-0.5.png", "alpha-0.5.pdf", "alpha-0.5.svg"]
+
+
+def test_a_dense_line_is_an_image_inside_an_svg_and_coordinates_are_short():
+    drawings = []
+    for number in (100, 5000):
+        made = style.new_figure()
+        axes = made.subplots()
+        axes.plot(np.random.default_rng(0).random(number), label="noise")
+        axes.legend()
+        drawings.append(style.image(made, "svg").decode())
+        assert not axes.lines[0].get_rasterized()  # the figure itself is as before
+    assert ["<image" in drawing for drawing in drawings] == [False, True]
+    for drawing in drawings:
+        assert "<!-- noise -->" in drawing
+        assert not re.search(r' d="[^"]*\.\d{3}', drawing)
+
+
+def test_labels_at_the_ends_of_lines_do_not_overlap():
+    axes = style.new_figure().subplots()
+    for name, end in (("low", 1.0), ("lower", 0.99), ("high", 2.0), ("_no label", 1.0)):
+        axes.plot([0.0, end], label=name)
+    style.label_ends(axes)
+    places = {text.get_text(): text.get_position()[1] for text in axes.texts}
+    assert sorted(places, key=places.get) == ["lower", "low", "high"]
+    assert places["low"] - places["lower"] > 0.04
+    assert [text.get_color() for text in axes.texts] == [axes.lines[index].get_color() for index in (1, 0, 2)]
 
 
 def test_every_argument_of_a_plot_is_described():

@@ -9,9 +9,9 @@ APPEARANCES = {
     "hrrn_deft": Appearance("HRRN-DEFT", ink.SKY, ink.DOT, "^"),
     "high_rank_up_deft": Appearance("HighRankUp-DEFT", ink.BLUE, "-", "o"),
     "heft": Appearance("HEFT", ink.GREEN, "-", "D"),
-    "tdca": Appearance("TDCA", ink.GREY, "-", "<"),
+    "tdca": Appearance("TDCA", ink.BROWN, "-", "<"),
     "decima_deft": Appearance("Decima-DEFT", ink.INDIGO, ink.DASHDOT, "H"),
     "discounted_rank": Appearance("discounted rank", ink.VERMILION, "-", "P"),
-    "linear_rank": Appearance("linear rule", ink.OLIVE, ink.DASH, "X"),
+    "linear_rank": Appearance("linear rule", ink.WINE, ink.DASH, "X"),
     "lachesis": Appearance("Lachesis", ink.BLACK, "-", "*"),
 }
