@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from decima.commands.capacity import default_sizes, read_price, read_sizes
+from decima.commands.capacity import read_price
 from decima.core.errors import ConfigError
+from decima.systems.spark.capacity import default_sizes, read_sizes
 from tests.unit.commands.calls import names, read_json, refuse, run, show, succeed
 from tests.unit.connect.event_lines import (
     LOGS,
@@ -211,7 +212,7 @@ def test_unexplained_time_is_a_warning_and_not_the_driver_s(tmp_path, folder):
     assert "beyond it: time that the log does not explain" in shown
 
 
-def test_a_warm_up_that_is_not_simulated_is_named_where_times_differ(tmp_path, folder):
+def test_the_warm_up_of_executors_is_simulated_and_said(tmp_path, folder):
     lines = [application_start(), executor_added("1", 0, 1)]
     for number in range(2):  # a slow first task of a query that runs twice
         at = 21_000 * number
@@ -221,7 +222,13 @@ def test_a_warm_up_that_is_not_simulated_is_named_where_times_differ(tmp_path, f
         lines += [task_end(2 * number + 1, number, ends[0], ends[1], 1), job_end(number, ends[1])]
     log = write(tmp_path / "log", [*lines, application_end(24_000)])
     shown = show("capacity", log, *FEW, "--out", folder / "o.json")
-    assert "first tasks of executors took 20 s, later ones 1 s, which is not simulated" in shown
+    assert "recorded 23.0 s on 1 slots, simulated there 23.0 s (+0.0 %)" in shown
+    assert "where the log does not have their first tasks, these take 19 s longer than later ones" in shown
+    document = read_json(folder / "o.json")
+    assert document["warmup_s"] == 19.0
+    assert not document["warnings"]
+    # Two executors: both are new in the first run of the query.
+    assert [point["run_s"] for point in document["points"]] == [23.0, 21.0, 21.0]
 
 
 def test_a_stream_is_sized_by_its_interval(tmp_path, folder):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.connect.eventlog.application import Application
-from decima.connect.eventlog.recordings import LABEL, QueryRecord, cluster_slots, query_records
+from decima.connect.eventlog.recordings import LABEL, QueryRecord, cluster_slots, pooled, query_records
 from decima.evaluation.statistics import mean_interval
 from decima.systems.spark.capacity import Recording
 from decima.systems.spark.loop import new_state
@@ -52,7 +52,8 @@ def predict_runs(
     """Predict queries that ran alone by the logs of other applications.
 
     Task durations, task counts and driver times (means over the runs of a query) come from the sources. Queries are
-    matched by name and number of stages; others, and those that ran beside others, are left out.
+    matched by name and number of stages, the first run of an application with first ones where there are; others, and
+    those that ran beside others, are left out.
 
     Args:
         sources: Logs to predict from.
@@ -65,23 +66,24 @@ def predict_runs(
     """
     import pandas
 
-    known: dict[str, list[QueryRecord]] = defaultdict(list)
+    known: dict[tuple[str, bool], list[QueryRecord]] = defaultdict(list)
     for records in query_records(sources, data)[1]:
         for record in records:
-            known[record.profile.name].append(record)
+            known[record.profile.name, record.again].append(record)
     scheduler = make_scheduler("fifo")
-    predicted: dict[tuple[str, int], float] = {}
+    predicted: dict[tuple[str, bool, int], float] = {}
     rows = []
     for application in targets:
         slots = cluster_slots(application)
         queries = application.queries[application.queries.alone & (application.queries.skipped == "")]
         for row in queries.itertuples():
-            runs = [each for each in known.get(row.name, ()) if len(each.profile.stages) == row.stages]
+            runs = known.get((row.name, row.again)) or known.get((row.name, not row.again), ())
+            runs = [each for each in runs if len(each.profile.stages) == row.stages]
             if not runs:
                 continue
-            if (row.name, slots) not in predicted:
+            if (row.name, row.again, slots) not in predicted:
                 driver = np.mean([each.driver_ms for each in runs], axis=0)
-                workload = Workload((Job(runs[0].profile),), LABEL)
+                workload = Workload((Job(pooled(runs[0].profile)),), LABEL)
                 contention = np.full(len(driver), np.mean([each.contention for each in runs]))
                 recorded = np.array([row.duration_ms])
                 recording = Recording(row.name, workload, driver, recorded, slots, contention)
@@ -90,10 +92,10 @@ def predict_runs(
                 for draw in range(draws):
                     run_state(state, AfterDriver(scheduler, driver), draw)
                     times.append(float(state.job_finish_ms.max()))
-                predicted[row.name, slots] = float(np.mean(times)) / 1000.0
+                predicted[row.name, row.again, slots] = float(np.mean(times)) / 1000.0
             rows.append({
                 "app_id": str(application.key), "query": row.query, "name": row.name, "slots": slots,
-                "recorded_s": row.duration_ms / 1000.0, "predicted_s": predicted[row.name, slots],
+                "recorded_s": row.duration_ms / 1000.0, "predicted_s": predicted[row.name, row.again, slots],
             })  # fmt: skip
     return pandas.DataFrame(rows, columns=["app_id", "query", "name", "slots", "recorded_s", "predicted_s"])
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SOURCE = "spark"
 #: Settings of the simulated cluster: queries of one SparkContext pay neither a moving delay nor the start of a JVM.
 LOG_SETTINGS = {"moving_delay_ms": 0.0, "startup": False}
+LATER = " (later runs)"
 _NUMBER, _DIGITS = re.compile(r" \(\d+\)$|^AQEShuffleRead$"), re.compile(r"\d+|^AQEShuffleRead$")
 
 
@@ -60,6 +61,7 @@ class _Run:
     stage: np.ndarray  # [tasks used], as the next two
     wave: np.ndarray
     task_ms: np.ndarray
+    again: bool = False  # whether a run of its name had been before in the application
     plan: tuple = ()  # what runs of its name must share to be runs of one query
 
 
@@ -94,7 +96,9 @@ def from_logs(*paths: str | os.PathLike, anyway: bool = False) -> LogWorkload:
     return LogWorkload(jobs, "queries of event logs", report=report, settings=LOG_SETTINGS)
 
 
-def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:
+def collect_profiles(
+    applications: Sequence[Application], *, named_only: bool = False, cold_apart: bool = False
+) -> LogProfiles:
     """Merge all runs of the same name into job profiles.
 
     Runs of a name that differ in structure become further profiles, `name~2`, `name~3`, the most frequent structure
@@ -108,6 +112,8 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
         applications: what was read; each log once.
         named_only: leave out queries that have no name of their own (no `decima.` property, no job description), such
             as the jobs with which Spark looks into files.
+        cold_apart: keep the first run of a query in its application, for which code is loaded and compiled, apart from
+            the later ones, whose profile has :data:`LATER` after its name.
     """
     import pandas
 
@@ -121,7 +127,7 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
                 notes.append(_note("query without a name", row.query, application))
                 continue
             run = _Run(application, row.query, level(row), row.duration_ms, *parts(row.Index))
-            run.plan = _plan(run, row.same)
+            run.plan, run.again = _plan(run, row.same), row.again
             name = row.name
             if not row.named and row.query.startswith("execution-") and any(run.operators):
                 name = plans.setdefault(run.plan, name)
@@ -136,22 +142,23 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
         structures = Counter(run.plan for run in members)
         for number, (structure, count) in enumerate(structures.most_common()):
             job = name if number == 0 else f"{name}~{number + 1}"
-            mine = [run for run in members if run.plan == structure]
-            try:
-                profile = _profile(job, mine)
-            except WorkloadError as error:
-                why = "no task of a stage was used"
-                notes += [_note(why, f"{run.query}: {error}", run.application) for run in mine]
-                job = ""
-            else:
-                profiles.append(profile)
-                sizes += _sizes(profile, mine)
-                if number:
-                    which = f"{job}: {count} of {len(members)} runs, {', '.join(run.query for run in mine[:10])}"
-                    why = "runs of one name with another DAG: made another profile"
-                    notes.append(_note(why, which))
-                notes += _different_counts(profile, mine)
-            runs += [(*astuple(run.application.key), run.query, job, run.level, run.duration_ms) for run in mine]
+            alike = [run for run in members if run.plan == structure]
+            if number:
+                which = f"{job}: {count} of {len(members)} runs, {', '.join(run.query for run in alike[:10])}"
+                notes.append(_note("runs of one name with another DAG: made another profile", which))
+            for name_, mine in _by_warmth(job, alike).items() if cold_apart else [(job, alike)]:
+                job = name_
+                try:
+                    profile = _profile(job, mine)
+                except WorkloadError as error:
+                    why = "no task of a stage was used"
+                    notes += [_note(why, f"{run.query}: {error}", run.application) for run in mine]
+                    job = ""
+                else:
+                    profiles.append(profile)
+                    sizes += _sizes(profile, mine)
+                    notes += _different_counts(profile, mine)
+                runs += [(*astuple(run.application.key), run.query, job, run.level, run.duration_ms) for run in mine]
     # The report on several logs also has copies and attempts that were left out.
     whole = isinstance(applications, EventLogs)
     read = applications.report if whole else join_reports([each.report for each in applications])
@@ -162,6 +169,16 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
         pandas.DataFrame(runs, columns=["app_id", "attempt", "start_ms", "query", "job", "level", "duration_ms"]),
         read.with_notices(notes),
     )
+
+
+def _by_warmth(job: str, runs: Sequence[_Run]) -> dict[str, list[_Run]]:
+    """First runs in their application under the name of the job, later ones with :data:`LATER` after it."""
+    parts: dict[str, list[_Run]] = defaultdict(list)
+    begun: set[ApplicationKey] = set()
+    for run in runs:
+        parts[job + LATER if run.again or run.application.key in begun else job].append(run)
+        begun.add(run.application.key)
+    return parts
 
 
 def profiles_of(applications: Iterable[Application], chosen: Iterable[Collection[str]]) -> dict[str, JobProfile]:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from decima.connect.eventlog.application import Application, EventLogs
-from decima.connect.eventlog.profiles import LogProfiles, collect_profiles
+from decima.connect.eventlog.profiles import LATER, LogProfiles, collect_profiles
 from decima.connect.eventlog.queries import NOTHING
 from decima.connect.eventlog.report import USED, LogReport
-from decima.core.checks import is_number
+from decima.connect.eventlog.tables import AGAIN
+from decima.core.checks import LARGEST_MS, is_number
 from decima.core.errors import ConfigError, EventLogError
 from decima.systems.spark.capacity import Plan, Recording, elastic_of
 from decima.systems.spark.settings import ELASTIC_SWITCHES
@@ -50,14 +51,14 @@ class LogRecordings:
     unexplained_s: float  # of it, no query ran and the log does not say why; it is in the recordings, on every size
     executor_hours: float  # of the recorded executors within it
     late: int  # executors that came after the first query began
-    first_s: tuple[float, float]  # mean time of the first tasks of executors, and of the later ones; NaN without any
+    warmup_s: float  # what the first task of a slot took beyond later ones of its stage, on average
     interval_s: float  # least median time between micro-batches of a stream; NaN without a stream
     streams: tuple[str, ...]  # a sentence on each
 
     @property
     def dynamic(self) -> bool:
-        """Whether executors of a recording came and went."""
-        return any(each.plan for each in self.recordings)
+        """Whether a recording had dynamic allocation."""
+        return any(each.plan is not None and each.plan.dynamic is not None for each in self.recordings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,7 @@ class QueryRecord:
     """Run of a query in an application."""
 
     query: str
+    again: bool  # whether it is merged with later runs of applications, see :func:`query_records`
     profile: JobProfile  # with the task counts of this run
     submit_ms: float
     finish_ms: float
@@ -102,6 +104,7 @@ def read_recordings(
     if not is_number(data) or not 0.0 < data < math.inf:
         raise ConfigError(f"data is {data!r}; expected a factor above 0")
     collected, records = query_records(applications, data, hosts)
+    warmup = Warmup(collected.profiles if collected else ())
     used = [(application, queries) for application, queries in zip(applications, records, strict=True) if queries]
     report = collected.report if collected else LogReport()
     if not used:
@@ -115,7 +118,8 @@ def read_recordings(
     elif unit == "application" and streams:
         raise ConfigError("the logs have a stream, whose micro-batches wait for their trigger; expected --unit query")
     if unit == "application":
-        pairs = [_application(application, queries) for application, queries in used]
+        cold = [[replace(each, profile=warmup.fill(each.profile)) for each in queries] for _, queries in used]
+        pairs = [_application(each, queries, warmup.time_ms) for (each, _), queries in zip(used, cold, strict=True)]
         recordings, compared = [whole for whole, _ in pairs], [queries for _, queries in pairs]
     else:
         recordings, compared = [_shared(used)], [_shared(used, worked=True)]
@@ -137,7 +141,7 @@ def read_recordings(
         report,
         *times,
         sum(int((each.executors.added_ms > queries[0].submit_ms).sum()) for each, queries in used),
-        _first_s([application for application, _ in used]),
+        warmup.time_ms / 1000.0,
         min(intervals, default=math.nan),
         tuple(
             f"stream {row.name}: {row.batches} micro-batches"
@@ -145,14 +149,6 @@ def read_recordings(
             for row in streams
         ),
     )
-
-
-def _first_s(applications: Sequence[Application]) -> tuple[float, float]:
-    """Mean time in s of the slots' first tasks and of the later ones."""
-    tasks = [application.tasks[application.tasks.use == USED] for application in applications]
-    first = np.concatenate([(each.wave == WAVES[0]).to_numpy(bool) for each in tasks])
-    times = np.concatenate([each.duration_ms.to_numpy(float) for each in tasks]) / 1000.0
-    return tuple(float(part.mean()) if len(part) else math.nan for part in (times[first], times[~first]))
 
 
 def is_dynamic(application: Application) -> bool:
@@ -219,11 +215,14 @@ def stated_size(application: Application) -> Application:
 def query_records(
     applications: Sequence[Application], data: float = 1.0, hosts: str = "auto"
 ) -> tuple[LogProfiles | None, list[list[QueryRecord]]]:
-    """Complete queries of each application, with profiles merged over runs of a name, and these."""
+    """Complete queries of each application, with profiles merged over runs of a name, and these.
+
+    The first run of a query in its application loads and compiles its code; it is merged with other first runs only.
+    """
     stated = [stated_size(application) for application in applications]
     if isinstance(applications, EventLogs):
         stated = replace(applications, applications=tuple(stated))
-    collected = collect_profiles(stated) if stated else None
+    collected = collect_profiles(stated, cold_apart=True) if stated else None
     profiles = {profile.name: profile for profile in collected.profiles} if collected else {}
     shared: dict[tuple, JobProfile] = {}
     of_all = []
@@ -236,12 +235,13 @@ def query_records(
         for row in application.queries[application.queries["query"].isin(job_of)].itertuples():
             table = stages[row.query]
             profile = profiles[job_of[row.query]]
-            key = (profile, tuple(table.num_tasks), data != 1.0 and row.query)
+            key = (profile, tuple(table.num_tasks), tuple(table.task_slots), data != 1.0 and row.query)
             if key not in shared:
                 shared[key] = _of_run(profile, table, data)
             driver, end = _driver_ms(table, row.submit_ms, free_ms)
             times = (row.submit_ms, row.finish_ms, driver, end)
-            records.append(QueryRecord(row.query, shared[key], *times, contention.get(row.query, 0.0)))
+            again = profile.name.endswith(LATER)
+            records.append(QueryRecord(row.query, again, shared[key], *times, contention.get(row.query, 0.0)))
         of_all.append(records)
     return collected, of_all
 
@@ -252,15 +252,23 @@ def shares_host(application: Application, hosts: str = "auto") -> bool:
 
 
 def _contention(application: Application) -> dict[str, float]:
-    """By query: time of tasks beyond CPU time, as a share of that, per slot."""
+    """By query: time of tasks beyond CPU time, as a share of that, per slot.
+
+    What the first task of a slot waits for is its JVM; it counts only where a query has no other tasks.
+    """
     tasks = application.tasks[application.tasks.use == USED]
+    cold = tasks.wave == WAVES[0]
+    tasks = tasks[~cold | ~tasks["query"].isin(tasks["query"][~cold])]
     sums = tasks.groupby("query", observed=True)[["duration_ms", "cpu_ms"]].sum(min_count=1)
     waiting = (sums.duration_ms - sums.cpu_ms).clip(lower=0.0) / sums.cpu_ms.where(sums.cpu_ms > 0.0)
     return (waiting.fillna(0.0) / _level(application)).to_dict()
 
 
 def _of_run(profile: JobProfile, table, data: float) -> JobProfile:
-    """Profile with the task counts of a run, and a factor on its input."""
+    """Profile with the task counts of a run, and a factor on its input.
+
+    A task that takes n slots is n tasks here: they need as much of the cluster.
+    """
     stages = []
     for stage, row in zip(profile.stages, table.itertuples(), strict=True):
         tasks, times = int(row.num_tasks), 1.0
@@ -268,9 +276,56 @@ def _of_run(profile: JobProfile, table, data: float) -> JobProfile:
             tasks = math.ceil(tasks * data)
         elif data != 1.0 and row.shuffle_read_bytes > 0.0:
             times = data
+        tasks = math.ceil(tasks * row.task_slots - 1e-9)
         lists = {wave: tuple(values * times for values in getattr(stage, wave)) for wave in WAVES}
         stages.append(replace(stage, num_tasks=tasks, **(lists if times != 1.0 else {})))
-    return JobProfile(profile.name, tuple(stages), profile.source)
+    return JobProfile(profile.name.removesuffix(LATER), tuple(stages), profile.source)
+
+
+class Warmup:
+    """What the first task of a slot since its process started takes beyond later ones of its stage.
+
+    The JVM loads classes and compiles code then: once for an application, not once for a query. It is measured on the
+    stages with both kinds of tasks, weighted by the first ones.
+
+    Args:
+        profiles: Profiles of logs, first and later runs apart, see :func:`collect_profiles`.
+    """
+
+    def __init__(self, profiles: Sequence[JobProfile]) -> None:
+        self._later = {profile.name: profile.stages for profile in profiles}
+        count = cold_ms = warm_ms = 0.0
+        for profile in profiles:
+            for index, stage in enumerate(profile.stages):
+                for level, cold in enumerate(stage.fresh):
+                    if len(cold) and len(warm := self._warm(profile.name, index, stage, level)):
+                        count += len(cold)
+                        cold_ms += float(cold.sum())
+                        warm_ms += len(cold) * float(warm.mean())
+        excess_ms = max(0.0, cold_ms - warm_ms)
+        self.time_ms = excess_ms / count if count else 0.0
+        self._share = 1.0 - excess_ms / cold_ms if excess_ms else 1.0  # of a later task's time in that of a first one
+
+    def _warm(self, name: str, index: int, stage: Stage, level: int) -> np.ndarray:
+        """Durations of tasks that were not a slot's first one, best of the same run; empty without any."""
+        kinds = [stage.first[level], stage.rest[level]]
+        if (later := self._later.get(name + LATER)) and stage.levels[level] in later[index].levels:
+            at = later[index].levels.index(stage.levels[level])
+            kinds += [later[index].first[at], later[index].rest[at]]
+        return next((each for each in kinds if len(each)), kinds[0])
+
+    def fill(self, profile: JobProfile) -> JobProfile:
+        """Profile in which a stage that ran only on new slots can run on others, too, without the warm-up."""
+        stages = []
+        for index, stage in enumerate(profile.stages):
+            first = list(stage.first)
+            for level, cold in enumerate(stage.fresh):
+                if len(cold) and not len(first[level]):
+                    warm = self._warm(profile.name, index, stage, level)
+                    estimated = np.maximum(cold - self.time_ms, self._share * cold)
+                    first[level] = warm if len(warm) else estimated
+            stages.append(replace(stage, first=tuple(first)))
+        return replace(profile, stages=tuple(stages))
 
 
 def _held(application: Application) -> np.ndarray:
@@ -336,7 +391,8 @@ def _free_time(application: Application):
     slots = executors.slots.to_numpy(float)
     gone = executors.removed_ms.notna().to_numpy()
     times = np.concatenate([launch, finish, executors.added_ms, executors.removed_ms.to_numpy(float)[gone]])
-    steps = np.concatenate([np.full(len(launch), -1.0), np.ones(len(finish)), slots, -slots[gone]])
+    taken = tasks.slots.to_numpy(float)
+    steps = np.concatenate([-taken, taken, slots, -slots[gone]])
     held = _held(application)
     # Steps of 1 less the queries that are not used: above 0 without any.
     begins = np.concatenate([[-1.0], held[:, 0], held[:, 1]])
@@ -359,7 +415,7 @@ def _driver_ms(table, submit_ms: float, free_ms) -> tuple[np.ndarray, float]:
     return np.array(driver), max(finish)
 
 
-def _application(application: Application, records: list[QueryRecord]) -> tuple[Recording, Recording]:
+def _application(application: Application, records: list[QueryRecord], warmup_ms: float) -> tuple[Recording, Recording]:
     """An application as one job, with the time between its queries and without it."""
     submit = np.array([record.submit_ms for record in records])
     finish = np.array([record.finish_ms for record in records])
@@ -394,10 +450,12 @@ def _application(application: Application, records: list[QueryRecord]) -> tuple[
     of_queries = np.array([_worked(application, spans)(start, finish.max())])
     within, between_ms, unexplained_ms = np.array(driver).T
     slots, contended = cluster_slots(application), np.array(contention)
-    plan = recorded_plan(application)
+    plan = recorded_plan(application) or _plan_with_losses(application, spans, start)
     total = np.array([finish.max() - start - held])
-    whole = Recording(name, workload, within + between_ms, total, slots, contended, unexplained_ms, plan)
-    return whole, Recording(name, workload, within, of_queries, slots, contended, plan=plan)
+    whole = Recording(name, workload, within + between_ms, total, slots, contended, unexplained_ms, plan, warmup_ms)
+    # Recorded durations are those of the recorded cluster, however many executors it had when.
+    none = np.zeros(len(stages))
+    return whole, replace(whole, driver_ms=within, recorded_ms=of_queries, unexplained_ms=None, contention=none)
 
 
 def _times_s(application: Application, records: list[QueryRecord]) -> tuple[float, float, float, float]:
@@ -441,6 +499,39 @@ def recorded_plan(application: Application) -> Plan | None:
 _INSTANCES = "spark.executor.instances"
 
 
+def _plan_with_losses(application: Application, spans: np.ndarray, start_ms: float) -> Plan | None:
+    """The recorded cluster of a fixed size with the executors that were lost with a task; None without any.
+
+    Args:
+        application: What ran.
+        spans: Begin and end of its queries, float64 ms [queries, 2]; losses are at times without those between.
+        start_ms: Begin of the recording.
+    """
+    executors = application.executors
+    tasks = application.tasks.sort_values("finish_ms", kind="stable")
+    last = tasks.groupby("executor", observed=True).status.last()
+    cut = executors.executor.map(last).astype(object).isin(["failed", "killed"])
+    lost = executors[cut & (executors.removed_ms >= spans.min()) & (executors.removed_ms < spans[:, 1].max())]
+    if not len(lost):
+        return None
+    cores = int(np.bincount(executors.slots.to_numpy(np.int64)).argmax())
+    worked_ms = _worked(application, spans)
+    at_ms, come_ms = (np.sort(each.to_numpy(float)) for each in (lost.removed_ms, executors.added_ms))
+    # The n-th executor that comes after the first loss stands for the n-th lost one; without any, none comes back.
+    pairs = list(zip(at_ms, come_ms[come_ms > at_ms[0]], strict=False))
+    count = max(1, round(cluster_slots(application) / cores))
+    if not pairs and len(at_ms) >= count:
+        return None
+    delays = [worked_ms(*pair) for pair in pairs]
+    changes = {
+        "loss_times_ms": tuple(worked_ms(start_ms, each) for each in at_ms.tolist()),
+        "executor_startup_ms": 0.0,
+        "replacement_delay_ms": float(np.mean(delays)) if delays else LARGEST_MS,
+        "shuffle_service": not bool((application.tasks.use == AGAIN).any()),
+    }
+    return Plan((count,), cores, changes=changes)
+
+
 def _directly_before(number: int, submit: np.ndarray, finish: np.ndarray) -> list[int]:
     """Queries that had ended when one was submitted, the latest of each chain."""
     ended = np.flatnonzero(finish <= submit[number])
@@ -460,7 +551,8 @@ def _shared(used: Sequence[tuple[Application, list[QueryRecord]]], worked: bool 
     pairs.sort(key=lambda pair: pair[0].submit_ms)
     records = [record for record, _ in pairs]
     begin = records[0].submit_ms
-    jobs = tuple(Job(record.profile, record.submit_ms - begin, name=record.query) for record in records)
+    profiles = {record.profile: pooled(record.profile) for record in records}
+    jobs = tuple(Job(profiles[record.profile], record.submit_ms - begin, name=record.query) for record in records)
     recorded = np.array([record.finish_ms - record.submit_ms for record in records])
     if worked:
         spans = [np.array([(record.submit_ms, record.finish_ms)]) for record in records]
@@ -471,3 +563,18 @@ def _shared(used: Sequence[tuple[Application, list[QueryRecord]]], worked: bool 
     plans = [plan for application, _ in used if (plan := recorded_plan(application))]
     plan = max(plans, key=lambda each: each.executors[0] * each.cores) if plans else None
     return Recording(LABEL, Workload(jobs, LABEL), driver, recorded, slots, contention, plan=plan)
+
+
+def pooled(profile: JobProfile) -> JobProfile:
+    """Profile in which tasks of new slots count as any first ones of a stage, for a cluster that is not new."""
+    stages = [
+        replace(
+            stage, fresh=tuple(each[:0] for each in stage.fresh), first=tuple(map(_joined, stage.fresh, stage.first))
+        )
+        for stage in profile.stages
+    ]
+    return replace(profile, stages=tuple(stages))
+
+
+def _joined(*durations: np.ndarray) -> np.ndarray:
+    return np.concatenate(durations)

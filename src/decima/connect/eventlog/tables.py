@@ -20,6 +20,7 @@ _NOT_SUCCESSFUL = "task failed or was killed"
 
 
 FRESH, FIRST, REST = range(len(WAVES))
+AGAIN = "task had succeeded before"  # why a copy or a repetition is in no profile
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ def assign_slots(
     query: np.ndarray,
     stage: np.ndarray,
     slots: Sequence[int],
+    width: Sequence[int] | None = None,
 ) -> Placement:
     """Give every task a slot of its executor and a wave.
 
@@ -58,6 +60,7 @@ def assign_slots(
         query: int [tasks], number of the query; -1 is none.
         stage: int [tasks], number of the merged stage, unique over all queries.
         slots: per executor, how many tasks it runs at once.
+        width: int [tasks], slots that a task takes; 1 without it. The table has the first of them.
     """
     count = len(executor)
     slot, wave, new_query = np.zeros(count, np.int64), np.full(count, REST, np.int8), np.zeros(count, bool)
@@ -65,25 +68,29 @@ def assign_slots(
     opened = [0] * len(slots)
     known_stages: set[tuple[int, int, int]] = set()
     known_queries: set[tuple[int, int, int]] = set()
-    columns = [column.tolist() for column in (executor, launch_ms, finish_ms, query, stage)]
+    wide = np.ones(count, np.int64) if width is None else np.asarray(width, np.int64)
+    columns = [column.tolist() for column in (executor, launch_ms, finish_ms, query, stage, wide)]
     for row in np.lexsort((task_id, launch_ms)).tolist():
-        process, launch, finish, of_query, of_stage = (column[row] for column in columns)
+        process, launch, finish, of_query, of_stage, takes = (column[row] for column in columns)
         heap = busy[process]
-        if heap and (heap[0][0] <= launch or opened[process] >= slots[process]):
-            _, number = heapq.heappop(heap)
-            fresh = False
-        else:
-            number = opened[process]
-            opened[process] += 1
-            fresh = True
-        heapq.heappush(heap, (finish, number))
-        slot[row] = number
-        key_of_slot = (process, number, of_stage)
-        wave[row] = FRESH if fresh else REST if key_of_slot in known_stages else FIRST
-        known_stages.add(key_of_slot)
-        key_of_slot = (process, number, of_query)
-        new_query[row] = key_of_slot not in known_queries
-        known_queries.add(key_of_slot)
+        taken = []
+        for _ in range(min(takes, slots[process])):
+            if heap and (heap[0][0] <= launch or opened[process] >= slots[process]):
+                taken.append(heapq.heappop(heap)[1])
+                fresh = False
+            else:
+                taken.append(opened[process])
+                opened[process] += 1
+                fresh = True
+            if len(taken) > 1:
+                continue
+            slot[row] = number = taken[0]
+            wave[row] = FRESH if fresh else REST if (process, number, of_stage) in known_stages else FIRST
+            new_query[row] = (process, number, of_query) not in known_queries
+        for number in taken:
+            heapq.heappush(heap, (finish, number))
+            known_stages.add((process, number, of_stage))
+            known_queries.add((process, number, of_query))
     return Placement(slot, wave, new_query)
 
 
@@ -123,6 +130,7 @@ def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: panda
     accounted = table.run_ms + table.deserialize_ms + table.result_serialize_ms + table.getting_result_ms
     table["scheduler_delay_ms"] = (table.duration_ms - accounted).clip(lower=0.0)
     _assign(table, runs)
+    table["slots"] = _task_slots(records, table, executors, named, process)
     _add_slots(table, executors, process)
     return table.sort_values(["launch_ms", "task_id"], kind="stable", ignore_index=True)
 
@@ -155,8 +163,26 @@ def _assign(table: pandas.DataFrame, runs: Sequence[QueryRun]) -> None:
     # Of speculative copies and repeated stage attempts, the first end counts: it is what the stage waited for.
     ranked = table[reason == USED].sort_values(["finish_ms", "task_id"], kind="stable")
     again = ranked.index[ranked.duplicated(["query_number", "stage", "partition"])]
-    reason[again] = "task had succeeded before"
+    reason[again] = AGAIN
     table["use"] = pandas.Categorical(reason)
+
+
+def _task_slots(records, table, executors, named, process) -> np.ndarray:
+    """Slots that each task takes, float64 [tasks]: another number than 1 with several resource profiles."""
+    if len({stage.resources for stage in records.stages.values()}) < 2:
+        return np.ones(len(table))
+    of_stage = {stage.stage_id: stage.resources for stage in records.stages.values()}
+    homes, cores, slots = list(named.values()), executors.cores.tolist(), executors.slots.tolist()
+    known: dict[tuple[int, int], float] = {}
+    for number, id_ in set(zip(process.tolist(), table.spark_stage_id.tolist(), strict=True)):
+        at_once = _at_once(records, homes[number].resources, cores[number], of_stage.get(id_, 0))
+        known[number, id_] = slots[number] / at_once
+    return np.array([known[key] for key in zip(process.tolist(), table.spark_stage_id.tolist(), strict=True)])
+
+
+def _at_once(records: EventRecords, executor_profile: int, cores: int, task_profile: int) -> int:
+    """Tasks of a resource profile that an executor runs at once."""
+    return max(1, min(cores // records.task_cpus(task_profile), _limit(records, executor_profile, task_profile)))
 
 
 def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame, process: np.ndarray) -> None:
@@ -170,6 +196,7 @@ def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame, process: np
         table.query_number.to_numpy(),
         stage,
         executors.slots.tolist(),
+        table.slots.round().clip(lower=1),
     )
     table["slot"] = placement.slot
     table["wave"] = pandas.Categorical.from_codes(placement.wave, WAVES)
@@ -222,7 +249,7 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
         requested, removed = (np.nan if time_ms is None else float(time_ms) for time_ms in times)
         rows.append({
             "executor": name, "host": executor.host, "cores": cores,
-            "slots": max(1, min(cores // cpus, _limit(records, executor.resources, main))),
+            "slots": _at_once(records, executor.resources, cores, main),
             "requested_ms": requested, "added_ms": float(added), "removed_ms": removed,
             "removed_reason": executor.removed_reason, "start_delay_ms": float(added) - requested,
             "first_task_ms": float(launch[mine].min()) if len(mine) else np.nan,
@@ -277,6 +304,7 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
     alone = _alone(np.array(spans, float).reshape(-1, 2))
     added, removed = executors.added_ms.to_numpy(), executors.removed_ms.fillna(np.inf).to_numpy()
     rows = []
+    known: set[str] = set()
     for number, (run, (begin, end)) in enumerate(zip(runs, spans, strict=True)):
         mine = slice(first[number], first[number + 1])
         stop = end if np.isfinite(end) else max(begin, left[mine].max(initial=begin))
@@ -291,10 +319,12 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
             "stated_executors": np.nan if run.executors is None else float(run.executors),
             "busy": _busy_ms(launch[mine], left[mine], begin, stop) / (stop - begin) if stop > begin else 0.0,
             "peak_tasks": _peak(launch[mine], left[mine]), "alone": bool(alone[number]), "skipped": run.skipped,
+            "again": run.name in known,
         })  # fmt: skip
+        known.add(run.name)
     names = (
         "query name named same stream grouped_by job_ids submit_ms finish_ms duration_ms stages tasks executors "
-        "stated_executors busy peak_tasks alone skipped"
+        "stated_executors busy peak_tasks alone skipped again"
     )
     return pandas.DataFrame(rows, columns=names.split())
 
@@ -303,7 +333,10 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
     """Table of merged stages, per query in DAG order; sizes sum tasks that profiles use."""
     used = tasks[tasks.use == USED].groupby(["query_number", "stage"], observed=True)
     sums = used[list(SIZES)].sum().to_dict("index")
-    spans = used.agg(tasks_seen=("partition", "size"), launch=("launch_ms", "min"), finish=("finish_ms", "max"))
+    spans = used.agg(
+        tasks_seen=("partition", "size"), launch=("launch_ms", "min"), finish=("finish_ms", "max"),
+        slots=("slots", "mean"),
+    )  # fmt: skip
     spans = spans.to_dict("index")
     rows = []
     for number, run in enumerate(runs):
@@ -312,13 +345,15 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
             rows.append({
                 "query": run.query, "name": run.name, "stage": index, "num_tasks": stage.num_tasks,
                 "tasks_seen": span["tasks_seen"] if span else 0, "parents": stage.parents,
+                "task_slots": float(span["slots"]) if span else 1.0,
                 "spark_stage_ids": stage.stage_ids, "kind": stage.role, "operators": ", ".join(stage.operators),
                 "first_launch_ms": float(span["launch"]) if span else np.nan,
                 "last_finish_ms": float(span["finish"]) if span else np.nan,
                 **(sums.get((number, index)) or dict.fromkeys(SIZES, 0.0)),
             })  # fmt: skip
     names = (
-        "query name stage num_tasks tasks_seen parents spark_stage_ids kind operators first_launch_ms last_finish_ms"
+        "query name stage num_tasks tasks_seen parents task_slots spark_stage_ids kind operators first_launch_ms "
+        "last_finish_ms"
     )
     return pandas.DataFrame(rows, columns=[*names.split(), *SIZES])
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
+from decima.core.grammar import read_value
 from decima.core.progress import progress_bar
 from decima.evaluation.statistics import mean_interval
 from decima.evaluation.workers import map_threads
@@ -43,6 +44,10 @@ PARTS = ("work", "few_tasks", "uneven_tasks", "driver", "waiting", "unexplained"
 MOST_LOSSES, LONGEST = 7.0, 100.0
 
 
+#: Sizes that are simulated unless others are asked for.
+SIZES = 40
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """Jobs that ran together on one cluster.
@@ -60,7 +65,9 @@ class Recording:
     contention: np.ndarray
     # Float64 [stages of all jobs], part of `driver_ms` in which no query ran and that nothing recorded explains.
     unexplained_ms: np.ndarray | None = None
-    plan: Plan | None = None  # the recorded cluster, whose executors came and went; None: it has `slots`
+    plan: Plan | None = None  # the recorded cluster, whose executors came, went or failed; None: it has `slots`
+    # What the first task of an executor takes longer in a stage without recorded ones; None: executors are never new.
+    warmup_ms: float | None = None
 
     def __post_init__(self) -> None:
         stages = int(self.workload.first_stage[-1])
@@ -90,6 +97,10 @@ class Recording:
                 scaled[key] = job.profile if fixed else at_sizes(job.profile, sizes, contention)
             jobs.append(Job(scaled[key], job.arrival_ms / load, job.initial, job.name))
         return Workload(tuple(jobs), self.workload.label)
+
+    def on(self, cluster: Settings) -> Settings:
+        """Settings of a cluster whose executors are as new as the recording says."""
+        return cluster if self.warmup_ms is None else cluster.replace(startup=True, warmup_delay_ms=self.warmup_ms)
 
     @property
     def critical_path_s(self) -> np.ndarray:
@@ -191,7 +202,7 @@ def sweep(
             least = None if plan.dynamic is None else max(1, min(plan.dynamic, executors)) * plan.cores
             workload = recording.at(slots, load, least)
             limit_ms = _limit_ms(recording, workload, next(iter(schedulers.values())), slots, plan, executors)
-            state = new_state(workload, settings.replace(time_limit_ms=limit_ms))
+            state = new_state(workload, recording.on(settings.replace(time_limit_ms=limit_ms)))
             for row, inner in enumerate(schedulers.values()):
                 scheduler = AfterDriver(inner, recording.driver_ms)
                 for draw in range(plan.draws):
@@ -238,7 +249,7 @@ def _limit_ms(recording, workload: Workload, scheduler, slots: int, plan: Plan, 
     task_ms = max(stage.mean_duration_ms for job in workload.jobs for stage in job.profile.stages)
     if task_ms * plan.lose / 3.6e6 > MOST_LOSSES:
         raise _endless(plan, executors, f"a task takes up to {task_ms / 1000.0:.4g} s and would hardly ever end")
-    state = new_state(workload, cluster_settings(slots))
+    state = new_state(workload, recording.on(cluster_settings(slots)))
     run_state(state, AfterDriver(scheduler, recording.driver_ms), 0)
     delays = sum(float(plan.changes.get(name, getattr(Settings, name))) for name in _AFTER_LOSS)
     return LONGEST * (float(state.job_finish_ms.max()) + delays)
@@ -334,6 +345,46 @@ def read_target(text: str) -> Target:
     if not sign or f"{name}_s" not in MEASURES[:4] or not 0.0 < seconds < math.inf:
         raise ConfigError(f"target is {text!r}; expected run, mean, p50 or p95, '<' and a time, such as 'p95<60s'")
     return Target(f"{name}_s", seconds)
+
+
+def read_sizes(text: str) -> tuple[int, ...]:
+    """Sizes of ``1-40``, ``2+4+8`` or ``1-4+8``, ascending.
+
+    Raises:
+        ConfigError: The text is not of that form.
+    """
+    sizes: set[int] = set()
+    for part in text.split("+"):
+        first, _, last = part.partition("-")
+        low = read_value(first, int, "--executors")
+        high = read_value(last, int, "--executors") if last else low
+        if not 1 <= low <= high or high - low > 10_000:
+            raise ConfigError(f"--executors is {text!r}; expected sizes from 1 on, such as 1-40 or 2+4+8")
+        sizes |= set(range(low, high + 1))
+    return tuple(sorted(sizes))
+
+
+def read_bounds(text: str) -> tuple[int, int]:
+    """Fewest and most executors of ``MIN-MAX``.
+
+    Raises:
+        ConfigError: The text is not of that form.
+    """
+    first, dash, last = text.partition("-")
+    if dash:
+        least, most = read_value(first, int, "--dynamic"), read_value(last, int, "--dynamic")
+        if 0 <= least <= most and most >= 1:
+            return least, most
+    raise ConfigError(f"--dynamic is {text!r}; expected the fewest and the most executors, such as 1-40")
+
+
+def default_sizes(recorded: float) -> tuple[int, ...]:
+    """Up to :data:`SIZES` sizes from 1 to four times the recorded executors.
+
+    They go to 8 at least.
+    """
+    most = max(8, math.ceil(4.0 * recorded))
+    return tuple(sorted({round(size) for size in np.linspace(1, most, min(most, SIZES)).tolist()}))
 
 
 def choose_point(
@@ -504,7 +555,7 @@ def run_recording(
 ) -> Result:
     """Run a recording once, with the log of its tasks."""
     workload = recording.at(slots, load)
-    state = new_state(workload, cluster_settings(slots), log_tasks=True, log_decisions=True)
+    state = new_state(workload, recording.on(cluster_settings(slots)), log_tasks=True, log_decisions=True)
     run_state(state, AfterDriver(scheduler, recording.driver_ms), seed)
     return Result.of_state(state, workload, scheduler.name, seed)
 

@@ -1,12 +1,14 @@
 """Recordings of event logs: order of queries, driver time, size, input, contention; all by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from decima.connect.eventlog.application import read_event_log, read_event_logs
 from decima.connect.eventlog.recordings import cluster_slots, read_recordings, shares_host
 from decima.core.errors import ConfigError, EventLogError
-from decima.systems.spark.capacity import run_recording
+from decima.systems.spark.capacity import run_recording, sweep
 from decima.systems.spark.schedulers import make_scheduler
 from tests.unit.connect.event_lines import (
     LOGS,
@@ -280,10 +282,101 @@ def test_dynamic_allocation_is_recognised_with_its_settings(sign, tmp_path):
     assert single.plan.cluster(2).dynamic
 
 
-def test_first_tasks_of_executors_are_told_from_the_later_ones(tmp_path):
-    tasks = [(0, 3000, "1"), (3000, 4000, "1"), (4000, 5000, "1")]
-    recorded, _ = only(application(tmp_path, [start(0), executor_added("1")], query(1, 0, 5000, tasks)))
-    assert recorded.first_s == (3.0, 1.0)
+def seconds(recording, slots):
+    """Time of a recording without chance: all durations of a kind are equal."""
+    return run_recording(recording, make_scheduler("spark_fifo"), slots).makespan_ms / 1000.0
+
+
+def runs_of_one_query(tasks, *executors):
+    """Two runs of a query; a task is (launch, end, executor) in s."""
+    lines = [start(0), *(executor_added(each) for each in executors)]
+    for number, each in enumerate(tasks):
+        times = [(1000 * begin, 1000 * end, executor) for begin, end, executor in each]
+        at, last = min(time[0] for time in times), max(time[1] for time in times)
+        lines += query(number, at, last, times, **{"decima.query": f"q#{number}"})
+    return lines
+
+
+# A new executor takes 20 s for its first task, 1 s for others. Runs of a query of two tasks on one and on two
+# executors, and the times of both on 1, 2 and 4 executors.
+COLD = {
+    "one": ([[(0, 20, "1"), (20, 21, "1")], [(21, 22, "1"), (22, 23, "1")]], "1", (23.0, 21.0, 21.0)),
+    "two": ([[(0, 20, "1"), (0, 20, "2")], [(20, 21, "1"), (20, 21, "2")]], "12", (23.0, 21.0, 21.0)),
+    # Four tasks in the second run: on four executors two of them are new.
+    "more": (
+        [[(0, 20, "1"), (20, 21, "1")], [(21 + each, 22 + each, "1") for each in range(4)]],
+        *("1", (25.0, 22.0, 40.0)),
+    ),
+    # Nothing but first tasks: how long later ones take is not known.
+    "alone": ([[(0, 20, "1"), (0, 20, "2")]], "12", (40.0, 20.0, 20.0)),
+}
+
+
+@pytest.mark.parametrize("case", COLD)
+def test_an_executor_is_new_once_for_an_application(case, tmp_path):
+    tasks, executors, expected = COLD[case]
+    log = application(tmp_path, runs_of_one_query(tasks, *executors))
+    recorded, single = only(log, hosts="many")
+    assert recorded.warmup_s == (0.0 if case == "alone" else 19.0)
+    assert tuple(seconds(single, slots) for slots in (1, 2, 4)) == expected
+    assert seconds(single, len(executors)) * 1000.0 == single.recorded_ms.sum()
+
+
+def test_first_and_later_runs_are_told_apart_where_queries_share_a_cluster(tmp_path):
+    tasks, _, _ = COLD["one"]
+    log = application(tmp_path, runs_of_one_query(tasks, "1"))
+    _, shared = only(log, unit="query")
+    assert run_recording(shared, make_scheduler("fifo"), 1).jct_ms.tolist() == shared.recorded_ms.tolist()
+    assert shared.warmup_ms is None
+    # Parts of a log know which of its runs came first.
+    _, later = only(log.only(["q#1"]), unit="query")
+    assert later.workload.jobs[0].profile.num_tasks == 2
+
+
+@pytest.mark.parametrize(("back", "took"), [(None, 6.0), (3500, 5.5)])
+def test_a_lost_executor_is_lost_in_the_comparison(back, took, tmp_path):
+    # Eight tasks of 1 s; an executor is lost at 2.5 s with a task, which runs again, and comes back or not.
+    ends = [(0, 1, "1"), (0, 1, "2"), (1, 2, "1"), (1, 2, "2"), (2, 3, "1")]
+    left = (
+        [(3, 4, "1"), (3.5, 4.5, "3"), (4, 5, "1"), (4.5, 5.5, "3")]
+        if back
+        else [(3 + n, 4 + n, "1") for n in range(3)]
+    )
+    ends = [(int(1000 * begin), int(1000 * end), each) for begin, end, each in (ends + left)[:8]]
+    lines = query(1, 0, ends[-1][1], ends)
+    lost = task_end(999, 1, 2000, 2500, 5, "2", reason="ExecutorLostFailure")
+    came = [executor_added("3", back)] if back else []
+    log = application(
+        tmp_path,
+        *([start(0), executor_added("1"), executor_added("2")], lines[:-1]),
+        *([lost, executor_removed("2", 2500)], came, lines[-1:]),
+    )
+    recorded = read_recordings([log], hosts="many")
+    (each,) = recorded.compared
+    assert not recorded.dynamic
+    assert each.plan.changes["loss_times_ms"] == (2500.0,)
+    fifo = {"spark_fifo": make_scheduler("spark_fifo")}
+    swept = sweep([each], fifo, replace(each.plan, draws=1), threads=1)
+    assert swept.run_s.tolist() == [each.recorded_ms[0] / 1000.0] == [took]
+
+
+def test_tasks_of_another_resource_profile_take_more_slots(tmp_path):
+    # Two cores: four tasks of one core take 2 s, then three of both cores 3 s.
+    wide = stage(2, 3, (), 2) | {"Resource Profile Id": 1}
+    sides = {"Executor Resource Requests": {}, "Task Resource Requests": {"cpus": {"Amount": 2.0}}}
+    log = application(
+        tmp_path,
+        [start(0), executor_added("1", 0, 2)],
+        [line("SparkListenerResourceProfileAdded", **{"Resource Profile Id": 1}, **sides)],
+        query(1, 0, 2000, [(1000 * (each // 2), 1000 * (each // 2 + 1), "1") for each in range(4)]),
+        [job_start(2, [wide], 2000)],
+        [task_end(200 + each, 2, 2000 + 1000 * each, 3000 + 1000 * each, each) for each in range(3)],
+        [job_end(2, 5000)],
+    )
+    assert log.stages.task_slots.tolist() == [1.0, 2.0]
+    assert log.tasks.wave.tolist()[-3:] == ["first", "rest", "rest"]
+    _, single = only(log, hosts="many")
+    assert [seconds(single, slots) for slots in (2, 4)] == [5.0, 3.0]
 
 
 def test_attempts_are_joined_by_their_identity(tmp_path):
