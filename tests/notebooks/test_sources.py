@@ -185,7 +185,7 @@ def test_opens_with_the_question_and_ends_with_the_gap(path):
     for word in ("**Question.**", "Runtime:"):
         assert word in opening
     assert ("Paper:" in opening) == (int(path.stem[:2]) not in OWN)
-    assert "no paper" not in opening.lower()
+    assert "Paper: no paper" not in opening
     assert "against_paper(" in cells[-2].source
     ending = "What limits these numbers" if int(path.stem[:2]) in OWN else "Where we do not match"
     assert cells[-1].source.startswith(f"**{ending}.**")
