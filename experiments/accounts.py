@@ -1,7 +1,9 @@
 """Accounts of the papers, item by item, with numbers from the published tables: ``docs/accounts``.
 
 ``experiments/<paper>/account.md`` is the page of a paper. In it ``{{mean("batch/batch", "avg_jct_s", seed=0):.1f}}`` is
-a number of a table in ``reports/results``, ``[[07-decima]]`` a link to a notebook. Verdicts are written by hand.
+a number of a table in ``reports/results``, or in ``benchmarks/results`` as ``benchmarks/<table>``; ``[[07-decima]]`` is
+a link to a notebook. Verdicts and reasons are written by hand. ``experiments/claims.yaml`` has the headline claims of
+all papers, for ``docs/claims.md``, with numbers of the same form.
 """
 
 from __future__ import annotations
@@ -23,20 +25,33 @@ from experiments.results import results_folder
 
 PAPERS = ("decima", "idle_slots", "cloud", "heterogeneous")
 VERDICTS = {
-    "whole": "the same quantity at the paper's scale, and its conclusion holds",
-    "in part": "at a smaller scale, by another recipe, or not all of the conclusion",
-    "not": "not there, or what came out contradicts the conclusion",
-    "cannot hold": "shown to be out of reach in the model as the paper states it",
+    "reproduced": "the same quantity at the paper's scale, and its conclusion holds; a number may differ and is given",
+    "same direction": "sign or order as in the paper, but a smaller effect or scale, or a part of the claim",
+    "contradicted": "measured, and the opposite or nothing came out; intervals and seeds exclude chance",
+    "not resolved": "the interval, or too few training runs, allows both",
+    "beyond what search finds here": "not even a search that knows the future, or the true rules, gets there",
+    "cannot hold": "a proved optimum or the paper's other numbers exclude it in the model as the paper states it",
+    "baseline": "the size of the effect is that of the baseline it is measured against",
+    "workload": "jobs, cluster or load of the paper are not public or differ, and that decides",
+    "budget": "training here is too short to judge",
+    "paper unclear": "the paper leaves open what was measured",
 }
-_START = "| item | paper | here | verdict | where |"
+SAID = {  # entries of a headline claim, as its table names them
+    "paper": "paper",
+    "code": "published code",
+    "others": "others",
+    "here": "here",
+    "possible": "what was possible",
+}
+_START = "| item | paper | here | verdict | why | where |"
 
 
 def pages() -> dict[Path, str]:
-    """Text of every page of ``docs/accounts`` by its path."""
+    """Text of every page of ``docs/accounts``, and of ``docs/claims.md``, by its path."""
     folder = checkout() / "docs" / "accounts"
     texts = {paper: filled(_source(paper).read_text(encoding="utf-8")) for paper in PAPERS}
     paths = {folder / f"{paper.replace('_', '-')}.md": text for paper, text in texts.items()}
-    return {folder / "index.md": _collected(texts)} | paths
+    return {folder / "index.md": _collected(texts), folder.parent / "claims.md": claims_page()} | paths
 
 
 def write_accounts() -> list[Path]:
@@ -52,7 +67,7 @@ def write_accounts() -> list[Path]:
 
 
 def items(text: str) -> list[list[str]]:
-    """Rows of the tables of a page, as cells: item, paper, here, verdict, where."""
+    """Rows of the tables of a page, as cells: item, paper, here, verdict, why, where."""
     rows, inside = [], False
     for line in text.splitlines():
         inside = line == _START or (inside and line.startswith("|"))
@@ -99,7 +114,9 @@ def _value(reduce: Callable, table: str, column: str, **where: float | str | tup
 
 @cache
 def _rows(table: str) -> list[dict[str, str]]:
-    path = results_folder(RUN) / "tables" / f"{table}.csv"
+    folder, _, name = table.partition("/")
+    measured = checkout() / "benchmarks" / "results" / f"{name}.csv"
+    path = measured if folder == "benchmarks" else results_folder(RUN) / "tables" / f"{table}.csv"
     if not path.is_file():
         raise ConfigError(f"an account names a number of {path}, which is not there")
     with path.open(encoding="utf-8", newline="") as file:
@@ -107,26 +124,57 @@ def _rows(table: str) -> list[dict[str, str]]:
 
 
 def _collected(texts: dict[str, str]) -> str:
-    """The page that collects the others: counts, and what is not here."""
+    """The page that collects the others: counts, and what was not reproduced."""
+    titles = {paper: text.splitlines()[0].removeprefix("# ") for paper, text in texts.items()}
+    counts = {paper: Counter(row[3] for row in items(text)) for paper, text in texts.items()}
+    links = [f"[{title}]({paper.replace('_', '-')}.md)" for paper, title in titles.items()]
     lines = [
-        "# Accounts",
+        "# Accounts: claim by claim",
         "",
-        f"What four papers say and what came out here, item by item; numbers are those of run `{RUN}`.",
+        f"Every figure, table and number of four papers, and what came out here in run `{RUN}`. "
+        "The main claims are on [one page](../claims.md).",
+        "",
+        f"| verdict | {' | '.join(links)} |",
+        f"| --- |{' --- |' * len(links)}",
+        *(f"| {verdict} | {' | '.join(str(each[verdict]) for each in counts.values())} |" for verdict in VERDICTS),
+        f"| all | {' | '.join(str(each.total()) for each in counts.values())} |",
         "",
         *(f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items()),
-        "",
-        f"| paper | items | {' | '.join(VERDICTS)} |",
-        f"| --- | --- |{' --- |' * len(VERDICTS)}",
     ]
-    for paper, text in texts.items():
-        counts = Counter(row[3] for row in items(text))
-        title = text.splitlines()[0].removeprefix("# ")
-        cells = [f"[{title}]({paper.replace('_', '-')}.md)", counts.total(), *(counts[name] for name in VERDICTS)]
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    for verdict in ("cannot hold", "not"):
+    for verdict in list(VERDICTS)[1:]:
+        named = {paper: [row[0] for row in items(text) if row[3] == verdict] for paper, text in texts.items()}
         lines += ["", f"## {verdict.capitalize()}", ""]
-        for text in texts.values():
-            names = [row[0] for row in items(text) if row[3] == verdict]
-            if names:
-                lines.append(f"- {text.splitlines()[0].removeprefix('# ')}: {'; '.join(names)}")
+        lines += [f"- {titles[paper]}: {'; '.join(names)}" for paper, names in named.items() if names]
     return "\n".join(lines) + "\n"
+
+
+def claims_page() -> str:
+    """Text of ``docs/claims.md``, from ``experiments/claims.yaml``."""
+    import yaml
+
+    source = yaml.safe_load((checkout() / "experiments" / "claims.yaml").read_text(encoding="utf-8"))
+    lines = [source["introduction"]]
+    for paper in source["papers"]:
+        lines += [f"\n## {paper['title']}\n", "| claim | paper | here | verdict |", "| --- | --- | --- | --- |"]
+        for claim in paper["claims"]:
+            link = f"[{claim['claim']}](#{_anchor(claim['claim'])})"
+            lines.append(f"| {link} | {claim['paper']} | {claim['short']} | {claim['verdict']} |")
+    lines += ["\n## Verdicts\n", *(f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items())]
+    for paper in source["papers"]:
+        for claim in paper["claims"]:
+            cells = [(said, claim[key]) for key, said in SAID.items() if key in claim]
+            lines += [f"\n## {claim['claim']}\n", f"{paper['title']}, {claim['place']}.\n", "| | |", "| --- | --- |"]
+            lines += [*(f"| {said} | {text} |" for said, text in cells), *_table(claim.get("table"))]
+            lines += [f"\n**{claim['verdict'].capitalize()}.** {claim['why']} See {claim['see']}."]
+    return filled("\n".join(lines)).replace("](../../", "](../") + "\n"
+
+
+def _table(rows: list[list[str]] | None) -> list[str]:
+    """Lines of a table whose first row has the names of columns; none where there is none."""
+    lines = [f"| {' | '.join(row)} |" for row in rows or ()]
+    return lines and ["", lines[0], "| --- " * len(rows[0]) + "|", *lines[1:]]
+
+
+def _anchor(heading: str) -> str:
+    """Anchor of a heading on code hosts."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

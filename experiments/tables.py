@@ -12,6 +12,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -230,32 +231,67 @@ def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.
     return {table: pandas.read_csv(io.BytesIO(content)) for table, content in contents.items()}
 
 
-def against_paper(rows: Mapping[str, tuple[float | str | None, float | str]]) -> pandas.DataFrame:
-    """Table with the columns paper, ours and gap.
+@dataclass(frozen=True)
+class AgainstPaper:
+    """Quantities of which a paper gives a value, and those that are new here; either table may be empty."""
+
+    compared: pandas.DataFrame  # columns paper, ours, difference, verdict
+    new: pandas.DataFrame  # column ours
+
+    def _titled(self) -> list[tuple[str, pandas.DataFrame]]:
+        both = {"Compared with the paper": self.compared, "Without a value in the paper": self.new}
+        return [(title, table) for title, table in both.items() if len(table)]
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"{title}\n{table}" for title, table in self._titled())
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<h4>{title}</h4>{table.to_html()}" for title, table in self._titled())
+
+
+def against_paper(rows: Mapping[str, tuple[float | str | None, float | str]]) -> AgainstPaper:
+    """Tables of our values, of some beside the paper's.
 
     Args:
-        rows: Per quantity the paper's value (None: it gives no number) and ours. The gap of two numbers is ours less
-            the paper's, in percent of the paper's; anything else has none.
+        rows: Per quantity the paper's value (None: it gives none) and ours. The difference of two percentages, of which
+            the quantity's name ends in ``(%)``, is in points; of other numbers it is in percent of the paper's. The
+            verdict compares values alone, without their intervals: *reproduced* within a tenth of the paper's value or
+            one point, *same direction* and *opposite* for changes and ratios, else *larger* or *smaller*.
     """
     import pandas
 
-    table = {name: (_text(paper), _text(ours), _gap(paper, ours)) for name, (paper, ours) in rows.items()}
-    return pandas.DataFrame.from_dict(table, orient="index", columns=["paper", "ours", "gap"])
+    def frame(columns: list[str], table: dict[str, tuple]) -> pandas.DataFrame:
+        return pandas.DataFrame.from_dict(table, orient="index", columns=columns)
+
+    numbers = {name: values for name, values in rows.items() if all(map(_is_number, values))}
+    compared = {
+        name: (_text(paper), _text(ours), *(_difference(name, paper, ours) if name in numbers else ("–", "–")))
+        for name, (paper, ours) in rows.items()
+        if paper is not None
+    }
+    new = {name: (_text(ours),) for name, (paper, ours) in rows.items() if paper is None}
+    return AgainstPaper(frame(["paper", "ours", "difference", "verdict"], compared), frame(["ours"], new))
 
 
 def _is_number(value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _text(value: float | str | None) -> str:
-    if value is None:
-        return "–"
+def _text(value: float | str) -> str:
     if isinstance(value, int) and value >= 10_000:
         return f"{value:,}"  # counts are exact
     return f"{value:.4g}" if _is_number(value) else str(value)
 
 
-def _gap(paper: float | str | None, ours: float | str) -> str:
-    if not (_is_number(paper) and _is_number(ours)) or paper == 0:
-        return "–"
-    return f"{100.0 * (ours - paper) / abs(paper):+.0f} %"
+def _difference(name: str, paper: float, ours: float) -> tuple[str, str]:
+    """Difference of two numbers, and its verdict."""
+    percent, unchanged = "(%)" in name, 1.0 if " / " in name else 0.0
+    apart = ours - paper
+    shown = f"{apart:+.1f} points" if percent else f"{100.0 * apart / abs(paper):+.0f} %" if paper else "–"
+    if abs(apart) <= max(0.1 * abs(paper), 1.0 if percent else 0.0):
+        return shown, "reproduced"
+    if (paper - unchanged) * (ours - unchanged) < 0.0:
+        return shown, "opposite"
+    if unchanged or paper < 0.0:
+        return shown, "same direction"
+    return shown, "larger" if apart > 0.0 else "smaller"

@@ -239,17 +239,41 @@ def test_trainings_are_compared_with_those_of_the_same_place():
 # ---- against the papers ---------------------------------------------------------------------------------------------
 
 
-def test_gap_is_relative_to_the_paper():
-    table = against_paper({"FIFO / fair": (2.5, 2.0), "alpha": (-1.0, -1.5), "delay (s)": (2.0, np.float64(2.1))})
-    assert table["gap"].to_list() == ["-20 %", "-50 %", "+5 %"]
-    assert against_paper({"parameters": (12736, 12736)}).iloc[0].to_list() == ["12,736", "12,736", "+0 %"]
-    assert table.loc["FIFO / fair"].to_list() == ["2.5", "2", "-20 %"]
+@pytest.mark.parametrize(
+    ("name", "paper", "ours", "difference", "verdict"),
+    [
+        ("JCT against WF (%)", -29, 20.86, "+49.9 points", "opposite"),
+        ("JCT against WF (%)", -21.0, -6.3, "+14.7 points", "same direction"),
+        ("JCT against WF (%)", 14.9, 36.4, "+21.5 points", "larger"),
+        ("gain (%)", 13.5, np.float64(0.0004), "-13.5 points", "smaller"),
+        ("mean error (%)", 5, 5.8, "+0.8 points", "reproduced"),
+        ("no change (%)", 0, 0.4, "+0.4 points", "reproduced"),
+        ("Decima / WF", 0.71, 1.02, "+44 %", "opposite"),
+        ("Decima / WF", 0.79, 0.94, "+19 %", "same direction"),
+        ("FIFO / fair", 2.5, 2.35, "-6 %", "reproduced"),
+        ("share of work in the largest 23 % of jobs", 0.82, 0.63, "-23 %", "smaller"),
+        ("parameters", 12736, 12736, "+0 %", "reproduced"),
+        ("change", 0, 1.0, "–", "larger"),
+        ("delay", "2–3 s", "2 s", "–", "–"),
+    ],
+)
+def test_percentages_differ_in_points_and_have_a_verdict(name, paper, ours, difference, verdict):
+    table = against_paper({name: (paper, ours)}).compared
+    assert table.loc[name, ["difference", "verdict"]].to_list() == [difference, verdict]
 
 
-def test_values_without_a_counterpart_have_no_gap():
-    table = against_paper({"capped SRW": (None, 0.85), "delay": ("2–3 s", "2 s"), "change": (0, 1.0)})
-    assert table["gap"].to_list() == ["–", "–", "–"]
-    assert table["paper"].to_list() == ["–", "2–3 s", "0"]
+def test_rows_without_a_value_in_the_paper_stand_apart():
+    shown = against_paper({"capped SRW": (None, 0.85), "parameters": (12736, 12736)})
+    assert shown.new["ours"].to_dict() == {"capped SRW": "0.85"}
+    assert shown.compared["paper"].to_dict() == {"parameters": "12,736"}
+    assert "Without a value in the paper" in repr(shown)
+    assert shown._repr_html_().count("<table") == 2
+
+
+def test_a_table_without_any_value_of_a_paper_has_no_column_for_it():
+    shown = against_paper({"knee": (None, 4)})
+    assert "paper\n" in repr(shown)  # the title alone
+    assert "Compared" not in repr(shown) + shown._repr_html_()
 
 
 def test_no_module_hides_it():

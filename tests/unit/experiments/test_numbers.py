@@ -1,0 +1,115 @@
+"""Numbers in prose are those of kept tables: intervals by their table, other percentages by a generated page."""
+
+import csv
+import re
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from decima.evaluation.statistics import paired_change
+from experiments import accounts
+from experiments.results import results_folder
+
+ROOT = Path(__file__).parents[3]
+GENERATED = sorted(accounts.pages())
+WRITTEN = [ROOT / "README.md", ROOT / "docs" / "results.md"]
+TABLES = [*results_folder(accounts.RUN).glob("tables/*/*.csv"), *(ROOT / "benchmarks" / "results").glob("*.csv")]
+SCHEDULERS = ("decima", "fair", "fifo", "sjf", "capped", "graphene", "tetris", "heft", "lachesis", "aep", "ilp", "dqn")
+NUMBER = r"(?<![\d.])[−+-]?\d+(?:\.\d+)?"
+INTERVAL = re.compile(rf"({NUMBER}) %,? [\[(]({NUMBER})(?:, | to )({NUMBER})[\])]")
+
+
+def value(text):
+    return abs(float(text.replace("−", "-")))
+
+
+@cache
+def changes():
+    """Sizes of all changes in percent, with both ends of their intervals.
+
+    Also of those between any two schedulers of a table that has a row for each seed.
+    """
+    found = []
+    for path in TABLES:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        columns = set(rows[0])
+        if {"change_percent", "low", "high"} <= columns:
+            found += [[row[name] for name in ("change_percent", "low", "high")] for row in rows]
+        elif {"scheduler", "seed", "avg_jct_s"} <= columns:
+            groups = {}
+            for row in rows:
+                where = tuple(row.get(name) for name in ("interarrival_s", "arrivals", "setting", "training"))
+                groups.setdefault(where, {}).setdefault(row["scheduler"], {})[row["seed"]] = float(row["avg_jct_s"])
+            for scores in groups.values():
+                lists = {name: np.array([each[seed] for seed in sorted(each)]) for name, each in scores.items()}
+                pairs = [pair for pair in permutations(lists.values(), 2) if len(pair[0]) == len(pair[1])]
+                found += [paired_change(*pair) for pair in pairs]
+    return np.abs(np.array([row for row in found if "" not in row], dtype=float))
+
+
+def unknown_intervals(text):
+    """Percentages with an interval that no table has, rounded as they are."""
+    for match in INTERVAL.finditer(text):
+        digits = max(len(part.partition(".")[2]) for part in match.groups())
+        middle, *ends = map(value, match.groups())
+        rounded = np.round(changes() + 1e-12, digits)
+        same = (rounded[:, 0] == middle) & (np.sort(rounded[:, 1:]) == np.sort(ends)).all(axis=1)
+        if not same.any():
+            yield match[0]
+
+
+def named(text):
+    return {name for name in SCHEDULERS if name in text.lower()}
+
+
+@cache
+def generated_numbers():
+    """Sizes of the numbers of generated pages by the schedulers that their line names."""
+    lines = [line for path in GENERATED for line in accounts.pages()[path].splitlines()]
+    return [(named(line), [value(number) for number in re.findall(NUMBER, line)]) for line in lines]
+
+
+def unknown_percentages(text):
+    """Percentages without an interval in sentences about a scheduler, which no generated page has beside one of it."""
+    for sentence in re.split(r"(?<=[.:;|])\s", INTERVAL.sub("", text)):
+        about = named(sentence)
+        for number in re.findall(rf"({NUMBER}) %", sentence) if about else ():
+            digits = len(number.partition(".")[2])
+            beside = (each for names, numbers in generated_numbers() if names & about for each in numbers)
+            if value(number) not in {round(each, digits) for each in beside}:
+                yield f"{number} % in: {sentence.strip()}"
+
+
+def prose(path):
+    """Text of a page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("path", [*WRITTEN, ROOT / "docs" / "claims.md"], ids=lambda path: path.stem)
+def test_an_interval_is_that_of_a_kept_table(path):
+    assert not list(unknown_intervals(prose(path)))
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
+def test_a_percentage_beside_a_scheduler_is_on_a_generated_page(path):
+    assert not list(unknown_percentages(prose(path)))
+
+
+def test_wrong_numbers_are_found():
+    right = "Decima is 6.3 % [5.9, 6.7] below tuned weighted fair, 20.4 % below fair."
+    assert not [*unknown_intervals(right), *unknown_percentages(right)]
+    assert list(unknown_intervals(right.replace("5.9", "5.8"))) == ["6.3 % [5.8, 6.7]"]
+    assert len(list(unknown_percentages(right.replace("20.4", "43.7")))) == 1
+
+
+def test_verdicts_of_the_readme_are_those_of_the_claims():
+    claims = [line.replace("#", "docs/claims.md#") for line in accounts.claims_page().splitlines()]
+    shown = {tuple(re.sub(r"\[(.+?)\]\(.+?\)", r"\1", line).strip("| ").split(" | ")) for line in claims}
+    for line in prose(ROOT / "README.md").splitlines():
+        cells = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", line).strip("| ").split(" | ")
+        if line.startswith("|") and cells[-1] in accounts.VERDICTS:
+            assert tuple(cells[-4:]) in shown, line
