@@ -212,10 +212,8 @@ def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Pa
     if isinstance(name_or_path, str) and Path(text).name == text and not text.endswith((WEIGHTS, CARD)):
         files = stored_files(text)
         if files is None and text in _CORRECTING:
-            raise PolicyError(
-                f"policy {text!r} is gone: version 0.2.0 is the last one that has policies that correct a rule; "
-                "tpch-stream-entry-warm is better on such streams"
-            )
+            words = "version 0.2.0 is the last one that has policies that correct a rule; try tpch-stream-entry-warm"
+            raise PolicyError(f"policy {text!r} is gone: {words}")
         if files is None:
             known = list_policies(system)
             close = difflib.get_close_matches(text.lower(), known, n=3)
@@ -270,9 +268,8 @@ def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape])
         raise PolicyError(f"{path} says nothing of the architecture: got {shown}, expected its fields by name")
     values = {name: value for name, value in values.items() if network.constants.get(name, ...) != value}
     if gone := sorted(set(values) & set(network.constants)):
-        raise PolicyError(
-            f"{path} has {gone[0]} = {values[gone[0]]!r:.60} in its architecture; version 0.2.0 or older reads it"
-        )
+        shown = f"{gone[0]} = {values[gone[0]]!r:.60}"
+        raise PolicyError(f"{path} has {shown} in its architecture; version 0.2.0 or older reads it")
     defaults = network().as_dict()
     if unknown := sorted(set(values) - set(defaults)):
         raise PolicyError(f"{path} describes an architecture with unknown fields: {', '.join(unknown)}")

@@ -1,4 +1,4 @@
-"""Jobs made for the system: structured and random DAGs, the textbook example, and profiled jobs, TPC-H above all."""
+"""Instances: structured and random DAGs, the textbook example, and profiled jobs such as TPC-H."""
 
 from __future__ import annotations
 

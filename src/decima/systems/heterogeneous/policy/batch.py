@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 import numpy as np
 
-from decima.core.cache import cached
-from decima.core.jit import njit
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
-from decima.systems.heterogeneous.policy.kernel import changing_feature
 from decima.systems.heterogeneous.policy.planner import NodeRecord
-from decima.systems.heterogeneous.schedulers.priorities import outgoing, static_features, units
+from decima.systems.heterogeneous.schedulers.priorities import SCALE, outgoing, static_features, units
 from decima.systems.heterogeneous.workload import Instance
 
 # Name -> (dtype, shape): N nodes of all graphs, M edges, I graphs of jobs, P pairs of a decision and a graph, C nodes
@@ -47,6 +45,19 @@ class SeenInstance:
         self.unit = units(instance)
         self.columns = architecture.changing_columns()
         self.logarithms = architecture.feature_log
+
+    def changing(self, job: np.ndarray, left: np.ndarray, left_s: np.ndarray) -> list[np.ndarray]:
+        """Features of :data:`.CHANGING` as the network saw them, float32 [graphs] each.
+
+        Args:
+            job: Int [graphs], job of each graph.
+            left: Int [graphs], nodes that were not placed.
+            left_s: Float64 [graphs], their mean times, seconds.
+        """
+        values = (left.astype(np.float64), left_s / self.unit[job], np.diff(self.instance.first_node)[job] - left)
+        if self.logarithms:  # one by one, as in compiled code: NumPy's differs in the last digits
+            return [np.array([log(1.0 + value) for value in each], dtype=np.float32) for each in values]
+        return [(each * SCALE).astype(np.float32) for each in values]
 
 
 class NodeBatch:
@@ -90,92 +101,50 @@ class NodeBatch:
 
 
 def _graphs(seen: SeenInstance, record: NodeRecord, steps: np.ndarray) -> dict[str, np.ndarray]:
-    """Tensors of some decisions of one episode."""
+    """Tensors of some decisions of one episode; a job has a new graph whenever it has lost nodes."""
     instance = seen.instance
     placed = np.full(len(instance), len(record.chosen), dtype=np.int64)
     placed[record.chosen] = np.arange(len(record.chosen))
-    arguments = (
-        steps, placed, record.offered, record.since, record.wanted, instance.first_node, instance.job_of_node,
-        instance.children[0], instance.children[1], instance.mean_time_s, seen.static, seen.outgoing, seen.unit,
-        seen.columns, seen.logarithms,
-    )  # fmt: skip
-    sizes = np.zeros(5, dtype=np.int64)
-    _fill(*arguments, sizes, False, *_empty(np.zeros(5, dtype=np.int64), seen.static.shape[1], 0))
-    arrays = _empty(sizes, seen.static.shape[1], len(steps))
-    _fill(*arguments, np.zeros(5, dtype=np.int64), True, *arrays)
-    names = [name for name in TENSORS if name != "graphs"]
-    return dict(zip(names, arrays, strict=True)) | {"graphs": sizes[2]}
-
-
-def _empty(sizes: np.ndarray, features: int, decisions: int) -> list[np.ndarray]:
-    nodes, edges, _, pairs, candidates = sizes.tolist()
-    lengths = (nodes, edges, edges, pairs, pairs, candidates, candidates, candidates, decisions)
-    arrays = [np.zeros((nodes, features), np.float32), np.zeros(nodes, np.float32)]
-    return arrays + [np.zeros(length, np.int64) for length in lengths]
-
-
-@cached(njit(cache=True, nogil=True))
-def _fill(
-    steps, placed, offered, since, wanted, first_node, job_of_node, child_start, child, mean_time, static, edges_out,
-    unit, columns, logarithms, sizes, fill, x, outgoing_of, node_graph, edge_child, edge_parent, pair_graph,
-    pair_decision, candidate_node, candidate_graph, candidate_decision, choice,
-):  # fmt: skip
-    """Count or fill; ``sizes`` counts nodes, edges, graphs, pairs and candidates."""
-    jobs = len(first_node) - 1
-    graph = np.full(jobs, -1, np.int64)
-    version = np.full(jobs, -1, np.int64)
-    row = np.full(len(placed), -1, np.int64)
-    nodes, edges, graphs, pairs, candidates = 0, 0, 0, 0, 0
-    for index in range(len(steps)):
-        step = steps[index]
-        for job in range(jobs):
-            if since[job] > step:
-                continue
-            left = 0
-            left_time = 0.0
-            for node in range(first_node[job], first_node[job + 1]):
-                if placed[node] >= step:
-                    left += 1
-                    left_time += mean_time[node]
-            if left == 0:
-                continue
-            if version[job] != left:
-                version[job] = left
-                graph[job] = graphs
-                size = first_node[job + 1] - first_node[job]
-                for node in range(first_node[job], first_node[job + 1]):
-                    if placed[node] < step:
-                        continue
-                    row[node] = nodes
-                    if fill:
-                        for k in range(static.shape[1]):
-                            x[nodes, k] = static[node, k]
-                        for k in range(len(columns)):
-                            if columns[k] >= 0:
-                                x[nodes, columns[k]] = changing_feature(k, left, left_time, size, unit[job], logarithms)
-                        outgoing_of[nodes] = edges_out[node]
-                        node_graph[nodes] = graphs
-                    nodes += 1
-                for node in range(first_node[job], first_node[job + 1]):
-                    if placed[node] < step:
-                        continue
-                    for edge in range(child_start[node], child_start[node + 1]):
-                        if fill:
-                            edge_child[edges] = row[child[edge]]
-                            edge_parent[edges] = row[node]
-                        edges += 1
-                graphs += 1
-            if fill:
-                pair_graph[pairs] = graph[job]
-                pair_decision[pairs] = index
-            pairs += 1
-            for node in range(first_node[job], first_node[job + 1]):
-                if placed[node] >= step and 0 <= offered[node] <= step:
-                    if fill:
-                        candidate_node[candidates] = row[node]
-                        candidate_graph[candidates] = graph[job]
-                        candidate_decision[candidates] = index
-                        if node == wanted[step]:
-                            choice[index] = candidates
-                    candidates += 1
-    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = nodes, edges, graphs, pairs, candidates
+    unplaced = placed >= steps[:, None]
+    left = np.add.reduceat(unplaced, instance.first_node[:-1], axis=1, dtype=np.int64)
+    decision, job = np.nonzero((left > 0) & (record.since <= steps[:, None]))
+    # Graphs are numbered as they come first; ``pair`` is the pair (decision, job) that does so.
+    version = job * (len(instance) + 1) + left[decision, job]
+    _, pair, graph = np.unique(version, return_index=True, return_inverse=True)
+    order = np.argsort(pair)
+    pair, graph = pair[order], np.argsort(order)[graph]
+    graph_of = np.full(left.shape, -1)
+    graph_of[decision, job] = graph
+    inside, node = np.nonzero(unplaced[decision[pair]] & (instance.job_of_node == job[pair, None]))
+    row = np.full((len(pair), len(instance)), -1)
+    row[inside, node] = np.arange(len(node))
+    start, child, _ = instance.children
+    parent = np.repeat(np.arange(len(instance)), np.diff(start))
+    of_edge, edge = np.nonzero(row[:, parent] >= 0)
+    there = graph_of[:, instance.job_of_node]
+    free = unplaced & (there >= 0) & (record.offered >= 0) & (record.offered <= steps[:, None])
+    candidate_decision, candidate = np.nonzero(free)
+    candidate_graph = there[candidate_decision, candidate]
+    choice = np.zeros(len(steps), dtype=np.int64)
+    taken = np.flatnonzero(candidate == record.wanted[steps][candidate_decision])
+    choice[candidate_decision[taken]] = taken
+    x = seen.static[node].astype(np.float32)
+    left_s = np.bincount(inside, instance.mean_time_s[node], len(pair))
+    changing = seen.changing(job[pair], left[decision[pair], job[pair]], left_s)
+    for column, values in zip(seen.columns, changing, strict=True):
+        if column >= 0:
+            x[:, column] = values[inside]
+    return {
+        "x": x,
+        "outgoing": seen.outgoing[node],
+        "node_graph": inside,
+        "edge_child": row[of_edge, child[edge]],
+        "edge_parent": row[of_edge, parent[edge]],
+        "graphs": len(pair),
+        "pair_graph": graph,
+        "pair_decision": decision,
+        "candidate_node": row[candidate_graph, candidate],
+        "candidate_graph": candidate_graph,
+        "candidate_decision": candidate_decision,
+        "choice": choice,
+    }

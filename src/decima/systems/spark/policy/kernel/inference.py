@@ -125,7 +125,7 @@ def _choose_limit(state, candidate, limit_chance, delay_chance, weigh):
 
 @njit
 def _act(state, candidate, choice):
-    """Decide for a candidate as chosen, or idle: with the offered executors, or by delaying the stage."""
+    """Decide for a candidate as chosen, or idle as chosen."""
     policy = policy_of(state)
     encoding = policy.net_layout[LIMIT]
     if choice.delay > 0 and policy.net_layout[HOLD]:
@@ -297,7 +297,7 @@ def _decide_alone(state):
 
 @njit
 def _decide_taught(state):
-    """Ask the teacher, decide by the network or as the teacher does, and record the teacher's decision."""
+    """Decide as the teacher or by the network; record what the teacher decides."""
     policy = policy_of(state)
     call_decide(policy.net_teacher, state)
     stage, limit = int(state.action[STAGE]), int(state.action[ACTION_LIMIT])
