@@ -58,16 +58,17 @@ def capacity(
         ),
     ],
     executors: Annotated[
-        str | None, option("N-N|N+N", "Sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded")
+        str | None,
+        option("N-N|N+N", "Cluster sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded"),
     ] = None,
     cores: Annotated[int | None, option("N", "Cores of an executor.", min=1, show_default="as recorded")] = None,
     scheduler: Annotated[
         list[str] | None, option("SCHEDULER", "May be given several times.", show_default=", ".join(SCHEDULERS))
     ] = None,
-    load: Annotated[str, option("X+X", "Factors on the arrival rate of queries; the largest one decides.")] = "1",
+    load: Annotated[str, option("X+X", "Arrival-rate multipliers (1+2); the largest one decides.")] = "1",
     draws: Annotated[int, option("N", "Runs per point.", min=1, max=100_000)] = 20,
     target: Annotated[str | None, option("NAME<TIME", "Bound on run, mean, p50 or p95, such as 'p95<60s'.")] = None,
-    budget: Annotated[float | None, option("X", "Bound on the cost of the logs.", min=0.0)] = None,
+    budget: Annotated[float | None, option("X", "Maximum cost of the logs.", min=0.0)] = None,
     price: Annotated[
         str | None,
         option(
@@ -75,9 +76,9 @@ def capacity(
         ),
     ] = None,
     dynamic: Annotated[
-        str | None, option("MIN-MAX", "Simulate dynamic allocation between so many executors, too.")
+        str | None, option("MIN-MAX", "Also simulate dynamic allocation between MIN and MAX executors.")
     ] = None,
-    lose: Annotated[float, option("RATE", "Executors that are lost, per executor and hour.", min=0.0)] = 0.0,
+    lose: Annotated[float, option("RATE", "Failure rate per executor-hour.", min=0.0)] = 0.0,
     changes: Annotated[
         list[str] | None,
         option(
@@ -340,7 +341,7 @@ class _Report:
             share = 100.0 * recorded.unexplained_s / recorded.total_s
             lines.append(
                 f"{recorded.unexplained_s:.1f} s of the recorded {recorded.total_s:.1f} s ({share:.0f} %) are "
-                "unexplained: no query ran, and the log does not say why. Every size has them, and the choice rests on "
+                "unexplained: no query ran, and the log has no reason. Every size has them, and the choice rests on "
                 "them."
             )
         if self.data != 1.0 or abs(self.apart) <= APART:
@@ -392,8 +393,8 @@ class _Report:
         )
         if self.data != 1.0:
             lines.append(
-                f"Input x{self.data:g}: stages that read files have as many times the tasks; tasks of stages that read "
-                "shuffles take as many times as long."
+                f"Input x{self.data:g}: stages that read files have that multiple of tasks; tasks of stages that read "
+                "shuffles take that multiple of time."
             )
         outside = self.points[self.points.extrapolated].executors.nunique()
         lines.append(

@@ -141,7 +141,7 @@ class Comparison:
 
     @property
     def note(self) -> str:
-        """Remark for a table without chance or with truncated runs; else empty."""
+        """Note for deterministic comparisons or truncated runs; else empty."""
         lines = [] if self.drawn else ["Nothing is drawn: every run of a scheduler would be the same, so there is one."]
         if not self.scores[UNFINISHED].any():
             return "\n".join(lines)
