@@ -177,7 +177,7 @@ def read_records(folder: Path) -> list[BatchRecord]:
         try:
             records.append(BatchRecord.from_dict(read_json(path)))
         except (KeyError, TypeError) as error:
-            raise ConfigError(f"{path} is no record of a run: {error!r}") from error
+            raise ConfigError(f"{path} is not a record of a run: {error!r}") from error
     return records
 
 

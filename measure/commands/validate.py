@@ -26,7 +26,7 @@ def validate(
         int, typer.Option(metavar="N", min=2, help="Repetitions of all runs; each is predicted from the others.")
     ] = 3,
     alone: Annotated[
-        bool, typer.Option("--alone/--mix-only", help="Measure the queries alone on new and on other executors, too.")
+        bool, typer.Option("--alone/--mix-only", help="Measure the queries alone, also on new executors.")
     ] = True,
     simulations: Annotated[int, typer.Option(metavar="N", min=1, help="Simulations of each run.")] = 20,
     data: Annotated[

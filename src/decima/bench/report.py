@@ -31,7 +31,7 @@ class Row:
     form: str
     learned: str
     score: float  # mean over variants and seeds; NaN where an instance failed
-    change: tuple[float, float, float]  # against the tuned heuristic in percent, and its 95 % interval; NaN where unknown
+    change: tuple[float, float, float]  # in percent of the tuned heuristic's, and its 95 % interval; NaN: unknown
     closed: float  # part in percent of the distance between tuned heuristic and bound; NaN where unknown
     decision_us: float | None
     failed: int
@@ -172,7 +172,8 @@ def html(documents: Sequence[dict[str, Any]]) -> str:
 def _legend(documents: Sequence[dict[str, Any]]) -> str:
     machines = sorted({document["times"]["cpu"] for document in documents})
     return (
-        f"{len(documents)} entries. Changes are of the mean, paired by instance; variants of a task have equal weights. "
-        "Changes have 95 % intervals. Gap closed: the part of the distance from the tuned heuristic to the lower bound. "
-        f"An entry with a failed instance has no score. Times of decisions include the simulation ({', '.join(machines)})."
+        f"{len(documents)} entries. Changes are of the mean, paired by instance, with 95 % intervals; variants of a "
+        "task have equal weights. Gap closed: the part of the distance from the tuned heuristic to the lower bound. "
+        "An entry with a failed instance has no score. "
+        f"Times of decisions include the simulation ({', '.join(machines)})."
     )

@@ -70,7 +70,7 @@ def read_result(path: Path) -> dict[str, Any]:
 
 def _check(document: Any) -> None:
     if not isinstance(document, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     for key, expected in _KEYS.items():
         if type(document.get(key)) is not expected:
             raise ValueError(f"{key} is {document.get(key)!r:.60}; expected {expected.__name__}")
@@ -139,7 +139,7 @@ def _is_amount(value: Any) -> bool:
 def _check_task(task: Task, result: Any, quick: bool) -> None:
     where = f"task {task.name}"
     if not isinstance(result, dict):
-        raise ValueError(f"{where} is no JSON object")
+        raise ValueError(f"{where} is not a JSON object")
     if result.get("hash") != task.digest:
         raise ValueError(f"{where} has hash {result.get('hash')!r:.20}; this version has {task.digest[:16]}...")
     if result.get("objective") != task.objective.column:

@@ -98,7 +98,7 @@ def _line(task: Task, jobs: list[tuple[Instance, Any]], tuned: np.ndarray, path:
             ours = isinstance(rule.error, SchedulerError)
             raise rule.error if ours else SchedulerError(f"the rule raised {type(rule.error).__name__}: {rule.error}")
         if rule.row.failed:
-            raise SchedulerError("the rule answered what is no finite number")
+            raise SchedulerError("the heuristic did not answer with a finite number")
         if row.failure:
             raise SchedulerError(row.failure)
         values.append(row.value)

@@ -36,16 +36,17 @@ def capacity(
         ),
     ],
     executors: Annotated[
-        str | None, option("N-N|N+N", "Sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded")
+        str | None,
+        option("N-N|N+N", "Cluster sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded"),
     ] = None,
     cores: Annotated[int | None, option("N", "Cores of an executor.", min=1, show_default="as recorded")] = None,
     scheduler: Annotated[
         list[str] | None, option("SCHEDULER", "May be given several times.", show_default=", ".join(SCHEDULERS))
     ] = None,
-    load: Annotated[str, option("X+X", "Factors on the arrival rate of queries; the largest one decides.")] = "1",
+    load: Annotated[str, option("X+X", "Arrival-rate multipliers (1+2); the largest one decides.")] = "1",
     draws: Annotated[int, option("N", "Runs per point.", min=1, max=100_000)] = 20,
     target: Annotated[str | None, option("NAME<TIME", "Bound on run, mean, p50 or p95, such as 'p95<60s'.")] = None,
-    budget: Annotated[float | None, option("X", "Bound on the cost of the logs.", min=0.0)] = None,
+    budget: Annotated[float | None, option("X", "Maximum cost of the logs.", min=0.0)] = None,
     price: Annotated[
         str | None,
         option(
@@ -53,9 +54,9 @@ def capacity(
         ),
     ] = None,
     dynamic: Annotated[
-        str | None, option("MIN-MAX", "Simulate dynamic allocation between so many executors, too.")
+        str | None, option("MIN-MAX", "Also simulate dynamic allocation between MIN and MAX executors.")
     ] = None,
-    lose: Annotated[float, option("RATE", "Executors that are lost, per executor and hour.", min=0.0)] = 0.0,
+    lose: Annotated[float, option("RATE", "Failure rate per executor-hour.", min=0.0)] = 0.0,
     changes: Annotated[
         list[str] | None,
         option(

@@ -32,7 +32,7 @@ def doctor() -> None:
     for name, lack in lacks.items():
         typer.echo(f"{'missing' if name in REQUIRED else 'optional'}: {name}: {lack}")
     if broken := [name for name in lacks if name in REQUIRED]:
-        raise ConfigError(f"decima cannot work here: {', '.join(broken)}; the lines above say what to do")
+        raise ConfigError(f"decima cannot work here: {', '.join(broken)}; follow the lines above")
     typer.echo(
         f"decima works; {count(len(lacks), 'optional part')} {'is' if len(lacks) == 1 else 'are'} missing"
         if lacks

@@ -39,7 +39,7 @@ def schedulers(system: str, name: Name = None) -> None:
         for line in _lines(entry):
             typer.echo(f"    {line}")
     if name is None:
-        typer.echo(f"{len(names)} schedulers; what may be set is written behind the name: {EXAMPLES[system]}")
+        typer.echo(f"{len(names)} schedulers; set options after the name, e.g. {EXAMPLES[system]}")
 
 
 def _lines(entry: Any) -> Iterator[str]:

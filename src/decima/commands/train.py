@@ -207,7 +207,7 @@ def train(
     objective: options.Metric = "avg_jct",
     architecture: Architecture = "paper",
 ) -> None:
-    """Train a policy; the best one at validation is kept.
+    """Train a policy and save the checkpoint with the best validation score.
 
     A run that is limited by iterations has the same result for the same seed; the learning rate of one that is limited
     by minutes follows the clock.

@@ -122,7 +122,7 @@ def import_workflows(
 
     for name in ("edges", "jobs"):
         if getattr(cluster, name) is not None:
-            raise ConfigError(f"--{name} cannot be given: workflows say which jobs they are and how large their files")
+            raise ConfigError(f"--{name} cannot be given: workflows define their jobs and the sizes of their files")
     check_output(out, ".json", inputs=tuple(files))
     instance = Instance([import_wfcommons(file) for file in files], cluster.spec().cluster.make(seed), out.stem)
     with output_path(out) as temporary:
@@ -205,10 +205,10 @@ def alibaba(
         float | None, option("S", "Begin to read the raw files at this time.", show_default="203040")
     ] = None,
     length_s: Annotated[float | None, option("S", "Length to read from the raw files.", show_default="3600")] = None,
-    like: Annotated[int | None, option("JOBS", "Generate so many jobs similar to the trace's; needs no data.")] = None,
+    like: Annotated[int | None, option("N", "Generate N jobs with the trace's statistics; needs no data.")] = None,
     mix: Annotated[str | None, option("public|paper", "Stages per generated job.", show_default="public")] = None,
     executors: Annotated[
-        int, option("N", "Executors of the whole cluster; the fraction applies to them, too.", min=1, max=options.MOST)
+        int, option("N", "Executors of the whole cluster; the fraction also applies to them.", min=1, max=options.MOST)
     ] = 30_000,
     out: Annotated[Path | None, option("FILE.json", "Write the jobs with their arrivals.")] = None,
     report: Annotated[Path | None, option("FILE.csv", "Write the report.")] = None,

@@ -76,7 +76,7 @@ def decision_at(address: int) -> CompiledDecision | None:
     """
     if address and address not in _AT:
         raise RecordError(
-            f"the compiled function at address {address:#x} is no CompiledDecision; expected one, which another "
+            f"the compiled function at address {address:#x} is not a CompiledDecision; expected one, which another "
             "process finds by its name: decorate the rule with CompiledDecision, or copy the state with copy.deepcopy"
         )
     return _AT.get(address)

@@ -127,11 +127,11 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Object of a JSON file, for ``object_pairs_hook``.
 
     Raises:
-        WorkloadError: A key is no Unicode text, or is given twice.
+        WorkloadError: A key is not Unicode text, or is given twice.
     """
     content = dict(pairs)
     if broken := [key for key in content if key and not is_name(key)]:
-        raise WorkloadError(f"key {broken[0]!r} is no Unicode text")
+        raise WorkloadError(f"key {broken[0]!r} is not Unicode text")
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)

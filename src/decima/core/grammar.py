@@ -75,7 +75,7 @@ def key_values(pairs: Iterable[str], where: str) -> dict[str, str]:
     for pair in pairs:
         key, sign, value = pair.partition("=")
         if not sign or not key.strip():
-            raise ConfigError(f"{where}: {pair!r} is no option; expected KEY=VALUE")
+            raise ConfigError(f"{where}: {pair!r} is not an option; expected KEY=VALUE")
         if key.strip() in values:
             raise ConfigError(f"{where}: {key.strip()} is given twice")
         values[key.strip()] = value.strip()

@@ -62,7 +62,7 @@ class Relocation:
         """Position, size, extent and reference of a field as numbers; None if it stays behind."""
         where = f"{self._layout.name}: field {field.name}"
         if field.refers is None:
-            raise RecordError(f"{where} of integers does not say what they refer to; expected refers=...")
+            raise RecordError(f"{where} of integers lacks what they refer to; expected refers=...")
         if field.extent in self._left:
             return None
         if field.extent not in self._codes:

@@ -276,7 +276,7 @@ def chosen_settings(
         chosen = system_for(jobs, system)
         return chosen.settings_type.of_mode(mode or "paper", **with_defaults(settings_of(jobs, chosen), replaced))
     if named := [*replaced, *(["mode"] * (mode is not None)), *(["system"] * (system is not None))]:
-        raise ConfigError(f"{', '.join(named)} cannot be given beside cluster; use cluster.replace(...)")
+        raise ConfigError(f"{', '.join(named)} cannot be given together with cluster; use cluster.replace(...)")
     return cluster
 
 

@@ -142,7 +142,7 @@ class Comparison:
 
     @property
     def note(self) -> str:
-        """Remarks of schedulers, and on a table without chance or with truncated runs; else empty."""
+        """Remarks of schedulers, and notes on deterministic comparisons or truncated runs; else empty."""
         lines = list(self.remarks)
         if not self.drawn:
             lines.append("Nothing is drawn: every run of a scheduler would be the same, so there is one.")

@@ -45,7 +45,7 @@ def simulate(
         jobs: A workload; or a text of the system, the name of a source with options or the path of a file.
         scheduler: Registered name, or an object that decides as the system's schedulers do.
         executors: Executors of the cluster, 50 by default.
-        seed: Source of task durations and of the scheduler's chance.
+        seed: Random seed for task durations and for the scheduler.
         mode: ``"paper"`` (the default), ``"released"`` or ``"simplified"``.
         cluster: Settings of the cluster, or of another system, instead of ``executors``, ``mode`` and further fields.
         system: Name of the system where neither jobs nor ``cluster`` say it; ``"spark"`` when omitted.
@@ -81,7 +81,7 @@ def optimum(
     system: str | None = None,
     **settings,
 ) -> Best:
-    """Find the best run of a workload that is known whole, and its bound.
+    """Find the best offline schedule (all jobs known in advance) and a lower bound.
 
     On the Spark cluster a search for the least average JCT beside the lower bound, for heterogeneous executors the
     least makespan, for placement the greatest reward; the last two are proved where the instance is small enough.

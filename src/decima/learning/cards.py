@@ -46,7 +46,7 @@ def learned(
         curve: Rows of the training curve, counted from 0; the last one has the times of the whole run.
         iterations: Iterations of the run.
         kept_iteration: After how many of them the stored weights were measured.
-        seed: Source of all chance.
+        seed: Random seed.
 
     Returns:
         ``from`` (``random weights``, ``random weights by way of`` a stored policy that itself began there, or all that
@@ -91,7 +91,7 @@ def how_learned(card: Mapping[str, Any]) -> str:
     """
     origin = (card.get(LEARNED) or {}).get("from")
     if not origin:
-        raise PolicyError(f"the card of policy {card.get('name', '(no name)')} does not say how it was learned")
+        raise PolicyError(f"the card of policy {card.get('name', '(no name)')} lacks how it was learned")
     return ALONE if origin.startswith(RANDOM) else WARM
 
 

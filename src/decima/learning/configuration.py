@@ -99,10 +99,10 @@ class Budget(Configuration):
     """Budget: when training stops, and how often it validates and writes checkpoints."""
 
     iterations: int | None = whole(
-        None, "Stop after so many iterations, imitation included; none: no such limit.", 1, none=True
+        None, "Maximum number of iterations, imitation included; none: no such limit.", 1, none=True
     )
-    wall_seconds: float | None = number(None, "Stop after so many seconds.", above=True, none=True)
-    cpu_seconds: float | None = number(None, "Stop after so many CPU seconds.", above=True, none=True)
+    wall_seconds: float | None = number(None, "Time limit in seconds.", above=True, none=True)
+    cpu_seconds: float | None = number(None, "Limit of CPU time in seconds.", above=True, none=True)
     validate_every: int = whole(25, "Iterations between validations.", 1)
     validation_sequences: int = whole(20, "Sequences of a validation; never used for training or tests.", 1)
     validation_seeds: int = whole(1, "Runs of the sampled policy per sequence; 0: only the greedy one.", 0)

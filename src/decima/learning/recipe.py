@@ -203,7 +203,7 @@ class Recipe:
         except OSError as error:
             raise ConfigError(f"cannot read recipe {path}: {error.strerror or error}") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"recipe {path} is no YAML: {' '.join(str(error).split())}") from error
+            raise ConfigError(f"recipe {path} is not YAML: {' '.join(str(error).split())}") from error
         if not isinstance(content, dict):
             raise ConfigError(f"recipe {path} must hold fields and values, got {type(content).__name__}")
         base = content.pop("base", "paper")

@@ -31,7 +31,7 @@ _FOLDERS: list[tempfile.TemporaryDirectory] = []
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What is asked of a training in every system.
+    """Training request, common to all systems.
 
     Raises:
         ConfigError: The seed is no whole number of at least 0.
@@ -122,7 +122,7 @@ def train(
     command: Sequence[str] | None = None,
     **options: Any,
 ) -> TrainingResult:
-    """Train a policy; the best one at validation is kept.
+    """Train a policy and save the checkpoint with the best validation score.
 
     Args:
         jobs: What sequences are drawn from: a source with options (``"tpch:n=20"``), ``"lachesis-batch"`` or
@@ -131,14 +131,14 @@ def train(
         recipe: How to learn: ``"fast"``, ``"paper"``, the path of a YAML file, or a recipe.
         set: Changed fields of recipe, architecture and settings: ``{"recipe.lr_start": 2e-3}``,
             ``{"recipe": {"lr_start": 2e-3}}`` or ``["recipe.lr_start=2e-3"]``.
-        iterations: Stop after so many.
-        minutes: Stop after so many.
-        seed: Source of all chance.
+        iterations: Maximum number of iterations.
+        minutes: Time limit in minutes.
+        seed: Random seed.
         workers: Workers; no result depends on it.
         backend: ``"threads"``, ``"processes"`` or ``"ray"``.
         out: Folder of checkpoint, curve and policy; None: a folder that lasts as long as the process.
         policy: Folder and name of the stored policy instead of ``policy`` in that folder.
-        resume: Go on with the run in the folder.
+        resume: Resume the run in `out`.
         progress: Show a progress bar.
         command: Words of the call that begins the run, stored in the folder.
         **options: ``architecture`` and the options of the system: ``executors``, ``mode``, ``objective``, ``classes``,

@@ -103,7 +103,7 @@ def _parse(path: Path) -> Any:
     try:
         return read_json(path, object_pairs_hook=unique_keys)
     except OSError as error:
-        raise DataUnavailableError(f"no workload file to read at {path}: {error.strerror}") from error
+        raise DataUnavailableError(f"cannot read workload file {path}: {error.strerror}") from error
     except json.JSONDecodeError as error:
         raise WorkloadError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
     except WorkloadError:
@@ -357,7 +357,7 @@ def file_profiles(path: str) -> tuple[JobProfile, ...]:
     try:
         status = Path(path).stat()
     except (OSError, ValueError) as error:  # a zero byte in the path
-        raise DataUnavailableError(f"no workload file to read at {path!r:.200}: {error}") from error
+        raise DataUnavailableError(f"cannot read workload file {path!r:.200}: {error}") from error
     if Path(path).is_dir():
         raise WorkloadError(f"{path} is a folder; expected a file, or the folder itself as --jobs")
     return _universe(path, status.st_mtime_ns, status.st_size)

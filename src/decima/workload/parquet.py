@@ -189,7 +189,7 @@ def read_settings(path: str | os.PathLike) -> dict[str, Any]:
     except ValueError:
         settings = None
     if not isinstance(settings, dict):
-        raise WorkloadError(f"{path}: the settings in it are no JSON object")
+        raise WorkloadError(f"{path}: the settings in it are not a JSON object")
     return settings
 
 

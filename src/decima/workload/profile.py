@@ -256,7 +256,7 @@ def check_request(where: str, name: str, value) -> None:
     """Check that a number which a stage gives is one.
 
     Raises:
-        WorkloadError: It is no finite number above 0.
+        WorkloadError: It is not a finite number above 0.
     """
     if not is_number(value) or not 0.0 < value < math.inf:
         raise WorkloadError(f"{where}: {name} is {value!r:.60}; expected a finite number above 0")

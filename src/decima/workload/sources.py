@@ -36,13 +36,15 @@ CHOSEN_QUERIES = Option("queries", "TPC-H queries to draw from, such as 1+6+14 o
 JOB_OPTIONS = (
     Option(
         "arrivals",
-        "batch: all jobs at the start; poisson: a stream (understood where something of it is given); trace: their "
-        "own, where the source has any (understood where n is not given)",
+        "batch: all jobs at the start; poisson: a Poisson stream (default if a stream option is given); trace: "
+        "recorded arrivals (default if n is omitted, where the source has any)",
     ),
     Option("n", "jobs to draw; of a stream, those that arrive (default 20)", int),
-    Option("interarrival_s", "mean gap of a stream in seconds (default 25); for training also a range such as 20-45"),
-    Option("load", "of a stream, instead of its gap: mean work that arrives over what executors can do; or a range"),
-    Option("executors", "executors that the load is of", int),
+    Option(
+        "interarrival_s", "mean interarrival time of a stream, s (default 25); for training also a range such as 20-45"
+    ),
+    Option("load", "load of a stream, instead of interarrival_s: arrival rate × mean work / executors; or a range"),
+    Option("executors", "cluster size to which load refers", int),
     Option("initial", "jobs of a stream that are present at time 0 (default 1)", int),
     Option("requests", "uniform: each stage of each job asks for memory from (0, 1], drawn apart from the jobs"),
 )
@@ -210,7 +212,7 @@ class WorkloadSource:
             WorkloadError: The source has no such query, or no queries at all.
         """
         if self.query_profile is None:
-            raise WorkloadError(f"the jobs of source {self.name!r} are no TPC-H queries; expected tpch or embedded")
+            raise WorkloadError(f"the jobs of source {self.name!r} are not TPC-H queries; expected tpch or embedded")
         return self.query_profile(size_gb, query)
 
     def _universe(
@@ -394,7 +396,7 @@ def parse_jobs(text: str) -> JobSpec:
         values["interarrival_s"] = _range(values["interarrival_s"], f"{where}: interarrival_s")
     load, executors = values.pop("load", None), values.pop("executors", None)
     if load is not None and "interarrival_s" in values:
-        raise ConfigError(f"{where}: load and interarrival_s both say how often jobs arrive; expected one of them")
+        raise ConfigError(f"{where}: load and interarrival_s both set the arrival rate; expected one of them")
     if (load is None) != (executors is None):
         raise ConfigError(f"{where}: load and executors belong together, such as load=0.8,executors=10")
     if load is not None:

@@ -47,7 +47,7 @@ def read_task_graph(path: str | os.PathLike) -> Workflow | None:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise DataUnavailableError(f"no workload file to read at {path}: {error.strerror}") from error
+        raise DataUnavailableError(f"cannot read workload file {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         if path.suffix == ".json":
             return None

@@ -33,7 +33,7 @@ SEVERAL = """def rule(jobs, stage_tasks):
         return stage_tasks, jobs
     return 1, 2
 """
-NOT_FINITE = "the rule answered what is no finite number"
+NOT_FINITE = "the heuristic did not answer with a finite number"
 FAILING = {
     "nan.py": ("def rule(jobs):\n    return math.nan\n", NOT_FINITE),
     "divides.py": ("def rule(jobs):\n    return 1.0 / (jobs - 20.0)\n", NOT_FINITE),
@@ -231,9 +231,9 @@ def test_lines_are_exact_and_compare_with_the_tuned_rule(scored):
 
 def test_features_are_on_the_page():
     page = (Path(__file__).parents[3] / "docs" / "benchmark-entries.md").read_text()
-    assert re.findall(r"^\| `(\w+)` \| .* \|$", page.split("## Programs that write heuristics")[1].split("## Agents")[0], re.MULTILINE) == list(
-        NAMES
-    )
+    assert re.findall(
+        r"^\| `(\w+)` \| .* \|$", page.split("## Programs that write heuristics")[1].split("## Agents")[0], re.MULTILINE
+    ) == list(NAMES)
 
 
 def test_bad_input_of_the_command(tmp_path):

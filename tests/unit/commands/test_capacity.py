@@ -131,7 +131,7 @@ def test_bad_logs(folder):
     (folder / "secret").write_bytes(b"\x8f\x03 encrypted")
     assert "holds no event of a Spark event log" in refuse("capacity", folder / "secret")
     assert refuse("capacity", folder / "missing") == f"no event log at {folder / 'missing'}"
-    assert "is no folder of this machine" in refuse("capacity", "hdfs://localhost:18080/logs")
+    assert "is not a folder of this machine" in refuse("capacity", "hdfs://localhost:18080/logs")
     assert "the command reads that file" in refuse("capacity", cut, "--emit", cut)
     assert "ends in .html" in refuse("capacity", cut, "--page", folder / "p.pdf")
 
@@ -208,7 +208,7 @@ def test_unexplained_time_is_a_warning_and_not_the_driver_s(tmp_path, folder):
     document = read_json(folder / "o.json")
     assert document["unexplained_s"] > 590.0
     assert document["recorded_s"] < 10.0
-    assert "are unexplained: no query ran, and the log does not say why" in shown
+    assert "are unexplained: no query ran, and the log has no reason" in shown
     assert "beyond it: time that the log does not explain" in shown
 
 

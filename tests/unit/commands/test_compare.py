@@ -181,4 +181,4 @@ def test_a_grid_keeps_the_whole_table(folder):
 def test_a_second_number_is_no_scheduler():
     result = run("compare", "fair", "4", "--jobs", "synthetic:n=2", "--executors", "2")
     assert result.exit_code == 2
-    assert "'4' is no scheduler; an option such as --executors takes one number" in result.stderr
+    assert "'4' is not a scheduler; did you mean '--executors 4'?" in result.stderr

@@ -88,7 +88,7 @@ def test_bad_paths(folder):
     sentence = refuse("workload", "from-spark", LOGS / "plain", "--out", folder / "j.json")
     assert sentence == f"cannot write {folder / 'j.json'}: expected a name that ends in .parquet"
     sentence = refuse("workload", "from-spark", "s3a://bucket/logs", "--out", folder / "j.parquet")
-    assert "s3a:// is no folder of this machine; copy the logs here first" in sentence
+    assert "s3a:// is not a folder of this machine; copy the logs here first" in sentence
 
 
 def test_output_never_replaces_a_log(folder):

@@ -122,7 +122,7 @@ def _costs(body, costs):
 
 BAD_FILES = {
     "cycle": (lambda b: b["jobs"][0]["edges"].append({"parent": "b", "child": "a", "data": 1.0}), "form a cycle"),
-    "unknown parent": (lambda b: _edge(b).update(parent="c"), "parent 'c' is no node of the job"),
+    "unknown parent": (lambda b: _edge(b).update(parent="c"), "parent 'c' is not a node of the job"),
     "negative work": (lambda b: b["jobs"][0]["nodes"][1].update(work=-1.0), "work of node 1 is -1|entry 1 is -1"),
     "NaN work": (lambda b: b["jobs"][0]["nodes"][0].update(work=float("nan")), "nan|NaN"),
     "negative data": (lambda b: _edge(b).update(data=-4.0), "data"),

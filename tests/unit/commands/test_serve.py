@@ -47,7 +47,7 @@ def test_port_in_use(busy_port):
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines: give a token"),
         (["--token-file", "nowhere"], "cannot read a token from nowhere: No such file or directory"),
         (["--tls-cert", "nowhere"], "TLS needs both --tls-cert and --tls-key"),
-        (["--tls-cert", "nowhere", "--tls-key", "nowhere"], "are no certificate and its key: No such file"),
+        (["--tls-cert", "nowhere", "--tls-key", "nowhere"], "are not a certificate and its key: No such file"),
         (["--host", "300.1.1.1"], "can be reached from other machines"),
         (["--host", "192.0.2.1", "--token-file", "token"], "cannot listen at 192.0.2.1:0"),
         (["--port", "70000"], "'--port': Input should be less than or equal to 65535"),

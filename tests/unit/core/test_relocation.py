@@ -78,7 +78,7 @@ def test_rows_are_put_to_their_beginning():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (fields(I32, "node", late="who knows"), "field late of integers does not say what they refer to"),
+        (fields(I32, "node", late="who knows"), "field late of integers lacks what they refer to"),
         (
             fields(U8, "edge", refers=PLAIN, late="a flag"),
             "field late has the extent 'edge', whose numbers nobody gave",

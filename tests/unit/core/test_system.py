@@ -163,5 +163,5 @@ def test_bad_input(toy):
         ConfigError, match="unknown system 'vm_placement'; known: cloud, heterogeneous, single_machine, spark"
     ):
         get_system("vm_placement")
-    with pytest.raises(ConfigError, match="executors cannot be given beside cluster"):
+    with pytest.raises(ConfigError, match="executors cannot be given together with cluster"):
         decima.simulate(ORDERS[0], "rule", 4, cluster=MachineSettings())

@@ -31,8 +31,8 @@ def test_the_table_has_every_combination_and_the_best_is_taken():
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ("", "'' is no option; expected KEY=VALUE"),
-        ("alpha", "'alpha' is no option; expected KEY=VALUE"),
+        ("", "'' is not an option; expected KEY=VALUE"),
+        ("alpha", "'alpha' is not an option; expected KEY=VALUE"),
         ("alpha=x", "alpha is 'x'; expected a number"),
         ("alpha=1+1", "a value of alpha is given twice"),
     ],

@@ -87,7 +87,7 @@ def test_overrides_as_a_command_line_gives_them():
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("- 1\n", "must hold fields"), ("a: [\n", "is no YAML"), ("rollouts: 0\n", "r.yaml: recipe: rollouts")],
+    [("- 1\n", "must hold fields"), ("a: [\n", "is not YAML"), ("rollouts: 0\n", "r.yaml: recipe: rollouts")],
 )
 def test_bad_files(content, message, tmp_path):
     path = tmp_path / "r.yaml"

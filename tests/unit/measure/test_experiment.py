@@ -145,7 +145,7 @@ def test_damaged_records_are_named(tmp_path):
     measured.measure(Bench())
     path = tmp_path / "runs" / f"{measured.records[0].key}.json"
     path.write_text('{"run": {}}')
-    with pytest.raises(ConfigError, match="is no record of a run"):
+    with pytest.raises(ConfigError, match="is not a record of a run"):
         experiment(tmp_path)
     path.write_text("{")
     with pytest.raises(ConfigError, match="is not JSON"):

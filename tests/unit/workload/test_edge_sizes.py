@@ -99,7 +99,7 @@ def test_plan_says_what_is_missing(tmp_path):
     with pytest.raises(ConfigError, match="have no sizes of edges; expected --edges"):
         read_instance(str(path))
     message = refuse("simulate", "--system", "heterogeneous", "--jobs", path, "--edges", "own")
-    assert "job 'etl', stage 'sum' does not say what its parents send; expected data_mb" in message
+    assert "job 'etl', stage 'sum' lacks the data that its parents send; expected data_mb" in message
 
 
 def test_the_simulator_ignores_them(tmp_path):

@@ -216,7 +216,7 @@ ELSEWHERE = {
     "level zero": (levels({"0": 5}), "'etl'), stage 's': profile level '0'"),
     "level too high": (levels({"100000000": 5}), "stage 's': profile level 100000000; expected an executor count"),
     "surrogate for a name": ([{"name": "\ud800", "stages": [{"tasks": 1, "duration_ms": 1}]}], "name is '\\ud800'"),
-    "surrogate for a key": ([{"\ud800": 1}], "key '\\ud800' is no Unicode text"),
+    "surrogate for a key": ([{"\ud800": 1}], "key '\\ud800' is not Unicode text"),
     "no level": (levels({}), "job 'etl', stage 's' has no profile level"),
     "missing level": (levels({"5": 1, "20": {"rest": []}}), "job 'etl', stage 's': profile level 20 is missing"),
 }
@@ -312,7 +312,7 @@ def test_malformed_json(tmp_path, text, message):
 
 
 def test_other_paths_are_refused(tmp_path):
-    with pytest.raises(DataUnavailableError, match=r"no workload file to read at .*none\.json"):
+    with pytest.raises(DataUnavailableError, match=r"cannot read workload file .*none\.json"):
         load(tmp_path / "none.json")
     with pytest.raises(WorkloadError, match=r"such as x\.json"):
         save(Workload((Job(make_profile()),), "x"), tmp_path / "x.parquet")

@@ -165,7 +165,7 @@ def test_a_range_of_gaps_is_understood_but_not_drawn():
     ("text", "message"),
     [
         ("tpc", r"unknown jobs 'tpc'; did you mean 'tpch'\?; expected a workload source \(alibaba, alibaba_like, "),
-        ("synthetic:xs,n", "'n' is no option; expected KEY=VALUE"),
+        ("synthetic:xs,n", "'n' is not an option; expected KEY=VALUE"),
         ("synthetic:n=2,n=3", "n is given twice"),
         ("synthetic:n=two", "n is 'two'; expected a whole number"),
         ("synthetic:n=100000000000", "n is 100000000000; expected at most 10,000,000"),

@@ -50,7 +50,7 @@ METRICS = "Objective to report: avg_jct, makespan, p95_jct, slowdown, cost, abov
 Metric = Annotated[str, option("NAME", METRICS)]
 Workers = Annotated[
     int | None,
-    option("N", "Number of workers; no result depends on it.", "--workers", "--threads", min=1, show_default="all"),
+    option("N", "Number of workers (does not affect results).", "--workers", "--threads", min=1, show_default="all"),
 ]
 Backend = Annotated[
     str | None,
@@ -161,7 +161,7 @@ def require_different(texts: Sequence[str]) -> None:
     """Raise ConfigError if a text is repeated."""
     for text in texts:
         if text.isdigit():
-            raise ConfigError(f"{text!r} is no scheduler; an option such as --executors takes one number")
+            raise ConfigError(f"{text!r} is not a scheduler; did you mean '--executors {text}'?")
         if texts.count(text) > 1:
             raise ConfigError(f"scheduler {text!r} is given twice")
 

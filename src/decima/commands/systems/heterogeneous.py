@@ -30,7 +30,7 @@ class Options:
         option(
             "JOBS",
             "canonical; random:nodes=100,ccr=5; gauss:size=8; fft:points=16; jobs of stages (embedded:n=20); "
-            "or a file with jobs (.json, .dax, .dot, .stg). A comparison takes a folder of files, too.",
+            "or a file with jobs (.json, .dax, .dot, .stg). A comparison also takes a folder of files.",
             "--jobs",
             show_default="embedded:n=20 at the paper's sizes",
         ),

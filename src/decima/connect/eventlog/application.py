@@ -393,7 +393,7 @@ def log_report(
         rows.append(("note executor", why, len(inferred), ", ".join(inferred.executor)))
     beside = int((~queries.alone.astype(bool)).sum())
     if beside:
-        why = "ran beside others: the most tasks it ran at once stand for its executors"
+        why = "overlapped others: its executors are the maximum of its tasks at once"
         rows.append(("note query", why, beside, ""))
     return LogReport(
         tuple(Notice(*row, name) for row in rows),

@@ -135,7 +135,7 @@ class CapacityReport:
             share = 100.0 * recorded.unexplained_s / recorded.total_s
             lines.append(
                 f"{recorded.unexplained_s:.1f} s of the recorded {recorded.total_s:.1f} s ({share:.0f} %) are "
-                "unexplained: no query ran, and the log does not say why. Every size has them, and the choice rests on "
+                "unexplained: no query ran, and the log has no reason. Every size has them, and the choice rests on "
                 "them."
             )
         if self.data != 1.0 or abs(self.apart) <= APART:

@@ -123,7 +123,7 @@ def find_logs(paths: Iterable[str | os.PathLike], left_out: dict[str, str] | Non
         elif path.exists():
             raise ConfigError(f"cannot read {path}: it is neither a file nor a folder")
         elif address := re.match(r"(\w{2,}):/+", str(path)):
-            why = f"{address[1]}:// is no folder of this machine; copy the logs here first"
+            why = f"{address[1]}:// is not a folder of this machine; copy the logs here first"
             raise DataUnavailableError(f"no event log at {path}: {why}")
         else:
             raise DataUnavailableError(f"no event log at {path}")

@@ -40,7 +40,7 @@ class ServiceMetrics:
         self.reloads = Counter(
             "decima_reloads", "Reloads of policies, token and certificates.", ["outcome"], registry=registry
         )
-        build = Gauge("decima_build_info", "1; the labels say what runs.", ["version", "python"], registry=registry)
+        build = Gauge("decima_build_info", "1; labels: versions.", ["version", "python"], registry=registry)
         build.labels(__version__, platform.python_version()).set(1)
         # To find what belongs to labels takes longer than to count.
         self.of = functools.cache(lambda metric, *labels: metric.labels(*labels))

@@ -84,7 +84,10 @@ class Security:
         """
         if self.certificate is None:
             return None
-        context, what = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), f"{self.certificate} and {self.key} are no certificate"
+        context, what = (
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+            f"{self.certificate} and {self.key} are not a certificate",
+        )
         try:
             # gRPC would say nothing of a wrong file until a client comes.
             context.load_cert_chain(self.certificate, self.key)

@@ -225,7 +225,7 @@ class Service:
         except Exception:
             _log.exception("call of %s failed", name)
             self.metrics.calls.labels(name, "INTERNAL").inc()
-            await context.abort(grpc.StatusCode.INTERNAL, "the service failed; its log says why")
+            await context.abort(grpc.StatusCode.INTERNAL, "the service failed; its log has the reason")
         finally:
             self._pending_bytes -= len(data)
         metrics = self.metrics

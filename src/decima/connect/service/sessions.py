@@ -116,7 +116,7 @@ class Sessions:
         check_client(request, self.limits)
         described = cluster_settings(request)
         if len(self._open) >= self.limits.sessions:
-            raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
+            raise exhausted(f"{len(self._open)} sessions are open, the maximum of the service (sessions)")
         key = secrets.token_urlsafe(12)
         reply = protocol.OpenReply(session=key, version=request.version)
         account = self.budget.account()

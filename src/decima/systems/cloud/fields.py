@@ -5,7 +5,7 @@ from decima.core.record import ADDRESS, BOUND, F64, I64, FieldGroup, RecordType,
 # Values of ``status``: the episode goes on, all jobs are placed, or which action ended it.
 GOES_ON, COMPLETE, NO_ROOM, PARTLY_PLACED, NOTHING_RUNS, NEXT_DOES_NOT_FIT = range(6)
 STATUS_TEXTS = (
-    "the episode goes on",
+    "the episode continues",
     "all jobs are placed",
     "the executor does not fit the VM",
     "waited with a job partly placed",
@@ -28,14 +28,14 @@ SETTINGS = FieldGroup.of(
     fields(
         F64,
         None,
-        penalty="per cent that a badly placed job runs longer",
+        penalty="slowdown of a badly placed job, %",
         wait_reward="Table 3",
         placement_reward="Table 3",
         invalid_reward="Table 3",
         partial_reward="of a wait with a job partly placed",
         fixed_reward="R_fixed of Eq. 14",
         beta="weight of cost",
-        granularity_s="billing: parts of so many seconds",
+        granularity_s="billing: granularity in seconds",
         minimum_s="billing: least paid time",
         boot_s="billing: from rental until executors can run",
         cost_max="Cost_max of Eq. 7",
@@ -119,7 +119,9 @@ EPISODE = FieldGroup.of(
         job_price="what the job added to the bill",
         heap_finish="jobs that run: a heap by finish",
     ),
-    fields(I64, "job", well_placed="whether the job is well placed", heap_job="jobs that run, beside heap_finish"),
+    fields(
+        I64, "job", well_placed="whether the job is well placed", heap_job="jobs that run, in the order of heap_finish"
+    ),
     fields(I64, "plan", plan="VMs that a rule chose for the executors of the job", best="scratch of rules"),
     fields(F64, "plan + 1", cover="scratch of rules"),
     fields(I64, "cell", choice="scratch of rules: executors x VMs"),

@@ -188,7 +188,7 @@ for _source in (
         "jobs drawn from documented distributions; in the package, needs no network",
         _generated,
         (
-            Option("pattern", "normal (50 jobs, gaps of 60 s) or burst (100 jobs, 6 s)"),
+            Option("pattern", "normal (50 jobs, mean interarrival time 60 s) or burst (100 jobs, 6 s)"),
             Option("n", "number of jobs", int),
             _GAP,
         ),

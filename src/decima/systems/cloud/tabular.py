@@ -42,7 +42,7 @@ def read_rows(
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise WorkloadError(f"{path} is no csv file in UTF-8: {error.reason} at byte {error.start}") from error
+        raise WorkloadError(f"{path} is not a csv file in UTF-8: {error.reason} at byte {error.start}") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows = []
     try:

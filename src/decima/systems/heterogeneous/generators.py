@@ -310,7 +310,7 @@ def _known_data(profile: JobProfile, edges: str | Mapping[str, np.ndarray]) -> S
         return edges.get(profile.name)
     if missing := silent_stages(profile):
         raise WorkloadError(
-            f"job {profile.name!r}, stage {missing[0]!r} does not say what its parents send; expected data_mb"
+            f"job {profile.name!r}, stage {missing[0]!r} lacks the data that its parents send; expected data_mb"
         )
     return [size for stage in profile.stages if stage.parents for size in stage.data_mb]
 
@@ -377,7 +377,7 @@ def measured_data(profile: JobProfile) -> np.ndarray:
     match = _NAME.fullmatch(profile.name)
     if match is None or int(match["query"]) not in shuffle_bytes():
         raise WorkloadError(
-            f"job {profile.name!r} is no TPC-H query, whose edges were measured; expected edges of the form ccr=NUMBER"
+            f"job {profile.name!r} is not a TPC-H query, whose edges were measured; expected edges as ccr=NUMBER"
         )
     query, scale = int(match["query"]), float(match["scale"])
     (reference,) = measured_profiles(f"{SCALE:g}g", [query])

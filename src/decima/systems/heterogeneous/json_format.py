@@ -150,7 +150,7 @@ def _job(where: str, body: Any, needed: tuple[str, ...]) -> Job:
         _object(edge, f"{where}: edge {index}", ("parent", "child", "data"), ())
         for end in ("parent", "child"):
             if not isinstance(edge[end], str) or edge[end] not in numbers:
-                raise WorkloadError(f"{where}: edge {index}: {end} {edge[end]!r:.40} is no node of the job")
+                raise WorkloadError(f"{where}: edge {index}: {end} {edge[end]!r:.40} is not a node of the job")
         edges.append((numbers[edge["parent"]], numbers[edge["child"]]))
         data.append(number(f"{where}: data of edge {index}", edge["data"]))
     return Job(body.get("name", where.rpartition(" ")[2]), work, edges, data, body.get("arrival_s", 0.0), names)

@@ -251,7 +251,7 @@ def violations(instance: Instance, schedule: Schedule) -> Iterator[str]:
             return
     for name, values in (("start_s", schedule.start_s), ("finish_s", schedule.finish_s)):
         if not np.isfinite(values).all():
-            yield f"{name} of copy {int(np.argmin(np.isfinite(values)))} is no finite number"
+            yield f"{name} of copy {int(np.argmin(np.isfinite(values)))} is not a finite number"
             return
     copies: list[list[int]] = [[] for _ in range(nodes)]
     for copy, node in enumerate(schedule.node.tolist()):

@@ -74,7 +74,7 @@ class ClusterOptions:
             return Cluster.drawn(50 if self.executors is None else self.executors, seed, rate=rate, latency_s=latency_s)
         speeds = read_value(self.speeds, tuple[float, ...], "speeds")
         if self.executors not in (None, len(speeds)):
-            raise ConfigError(f"{len(speeds)} speeds are given for {self.executors} executors; expected as many")
+            raise ConfigError(f"{len(speeds)} speeds are given for {self.executors} executors; expected equal numbers")
         return Cluster(speeds, rate, latency_s)
 
 

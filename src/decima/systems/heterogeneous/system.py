@@ -172,7 +172,7 @@ def plan(
     check_whole("seed", seed, least=0)
     if isinstance(jobs, Instance):
         if cluster is not None:
-            raise ConfigError("an instance has its cluster; expected jobs, or no cluster beside it")
+            raise ConfigError("an instance has its cluster; expected jobs, or an instance alone")
         instance = jobs
     else:
         instance = Instance([jobs] if isinstance(jobs, Job) else list(jobs), cluster)

@@ -55,7 +55,7 @@ def read_classes(text: str) -> tuple[ExecutorClass, ...]:
         size, colon, executors = part.partition(":")
         memory, times, cpu = size.partition("x")
         if not (memory.strip() and colon and executors.strip() and bool(times) == bool(cpu.strip())):
-            raise ConfigError(f"classes: {part!r} is no class of executors; expected MEMORY:EXECUTORS, such as 0.25:50")
+            raise ConfigError(f"classes: {part!r} is not an executor class; expected MEMORY:EXECUTORS, such as 0.25:50")
         where = f"classes: {part.strip()!r}"
         sizes = [read_value(value, float, where) for value in (memory, cpu or "1")]
         classes.append(ExecutorClass(sizes[0], read_value(executors, int, where), sizes[1]))

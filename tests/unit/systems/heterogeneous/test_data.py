@@ -89,7 +89,7 @@ def test_sizes_of_ones_own_and_missing_ones():
     edges = {profile.name: np.ones(sum(len(s.parents) for s in profile.stages)) for profile in workload.profiles}
     instance = from_workload(workload, edges, Cluster([1.0, 2.0], 1.0))
     assert set(instance.parents[2].tolist()) <= {1.0}
-    with pytest.raises(WorkloadError, match="is no TPC-H query"):
+    with pytest.raises(WorkloadError, match="is not a TPC-H query"):
         from_workload(workload, "measured", Cluster([1.0], 1.0))
     wide = next(profile for profile in workload.profiles if any(stage.parents for stage in profile.stages))
     with pytest.raises(WorkloadError, match="edges are missing; expected data for each"):

@@ -50,7 +50,7 @@ def test_a_valid_schedule():
     [
         (changed(node=(0, 3)), "node 3 is unknown"),
         (changed(executor=(0, -1)), "executor -1 is unknown"),
-        (changed(start_s=(0, np.nan)), "start_s of copy 0 is no finite number"),
+        (changed(start_s=(0, np.nan)), "start_s of copy 0 is not a finite number"),
         (changed(node=(1, 2)), "node fork/1 has no copy"),
         (changed(finish_s=(1, 6.5)), "takes 1.5 s; expected 2 s, without interruption"),
         (changed(start_s=(0, 0.0), finish_s=(0, 4.0)), "begins at 0 s; its job arrives at 1 s"),

@@ -156,7 +156,7 @@ def test_a_rule_that_no_other_process_would_find_is_one_plain_error():
     rule = cfunc(types.void(types.int64))(lambda address: None)
     state = begin(make_scheduler("fair"))
     state.put(decide_fn=rule.address)
-    with pytest.raises(RecordError, match=r"function at address 0x[0-9a-f]+ is no CompiledDecision; expected one"):
+    with pytest.raises(RecordError, match=r"function at address 0x[0-9a-f]+ is not a CompiledDecision; expected one"):
         pickle.dumps(state)
     assert copy.deepcopy(state).decide_fn == rule.address
 

@@ -136,7 +136,7 @@ class VmPlacementEnv(gymnasium.Env):
             except TypeError as error:
                 raise ConfigError(f"unknown setting: {error}") from error
         elif changes or cluster is not None:
-            raise ConfigError("settings are given beside cluster or single settings; expected one of them")
+            raise ConfigError("settings are given together with cluster or single settings; expected one of them")
         self.settings, self.render_mode = settings, render_mode
         self._per_job, self._strict = reward == "per_job", invalid_action == "error"
         self._full, self._with_prices, self._with_id = observation == "full", prices, job_id == "id"

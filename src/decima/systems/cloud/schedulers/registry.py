@@ -71,7 +71,7 @@ for _name, _code, _doc, _source in (
     (
         "rr_continuing",
         compiled.RR_CONTINUING,
-        "round robin that goes on where it stopped",
+        "round robin that continues where it stopped",
         "Apache Spark's standalone master",
     ),
     ("rrc", compiled.RRC, "VMs by free cores ascending, each filled", f"{_PAPER}; RRConsolidate.{_JAVA}"),
@@ -117,7 +117,7 @@ def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> An
     if not isinstance(scheduler, str):
         known = callable(getattr(scheduler, "decide", None)) or callable(getattr(scheduler, "run_episode", None))
         if not isinstance(scheduler, CompiledRule) and not known:
-            raise SchedulerError(f"{scheduler!r:.60} is no placement rule: expected a name and a method decide(view)")
+            raise SchedulerError(f"{scheduler!r:.60} is not a placement scheduler: expected a name and decide(view)")
         if parameters:
             raise ConfigError("parameters are for rules given by name")
         return scheduler

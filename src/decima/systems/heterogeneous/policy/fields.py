@@ -25,7 +25,7 @@ INSTANCE = FieldGroup.of(
 )
 CHOICE = FieldGroup.of(
     "how it chooses",
-    fields(I64, None, greedy="the likeliest; else drawn", ready="this run has begun", failed="a score was not finite"),
+    fields(I64, None, greedy="most probable; else drawn", ready="this run has begun", failed="a score was not finite"),
     fields(I64, None, teaching="there is a teacher"),
     fields(F64, None, share="probability that the teacher's choice is taken"),
     fields(F64, "2 nodes", BOUND, draws="uniform numbers"),

@@ -112,7 +112,7 @@ def best_plan(instance: Instance, rules: Rules, rng: np.random.Generator, policy
     "this project",
     Rules(slots="insertion"),
     open=("slots", "duplicate", "transfers", "drop_unread"),
-    parameters=(Parameter("samples", 16.0, 0.0, 1e6, "plans drawn from the policy, beside the likeliest one"),),
+    parameters=(Parameter("samples", 16.0, 0.0, 1e6, "plans drawn from the policy, in addition to the greedy one"),),
     options=(POLICY,),
     draws=True,
 )

@@ -25,7 +25,7 @@ class CheckReport:
     copies: int  # of nodes, in all schedules
 
     def __str__(self) -> str:
-        return f"{self.name} keeps to the rules: {self.instances} instances, {self.copies} copies of nodes"
+        return f"{self.name} keeps to the rules: {self.instances} instances, {self.copies} executions of nodes"
 
 
 def check_scheduler(

@@ -83,7 +83,7 @@ class LowerBound:
         values = self.as_dict()
         return (
             f"average JCT at least {values['lower_bound_s']:.2f} s (path {values['path_s']:.2f} s, work "
-            f"{values['work_s']:.2f} s, combined {values['combined_s']:.2f} s, priced {values['priced_s']:.2f} s; "
+            f"{values['work_s']:.2f} s, combined {values['combined_s']:.2f} s, dual prices {values['priced_s']:.2f} s; "
             f"{self.durations} durations)"
         )
 

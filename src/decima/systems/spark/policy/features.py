@@ -270,7 +270,7 @@ FEATURES = (
     Feature("log_job_work", 1 / 4, "log(1 + unfinished tasks times nominal duration of the job, s)", _log_job_work),
     Feature("executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _log_executors_per_job),
     Feature(
-        "entry_cost", 1 / 20_000, "moving delay and mean first task here of an executor that comes, ms", _entry_cost_ms
+        "entry_cost", 1 / 20_000, "moving delay plus mean first-wave duration: executor-entry cost, ms", _entry_cost_ms
     ),
     Feature("entry_room", 1 / 20, "sqrt(W E / (m c)) less the job's executors, as in entry_srw", _entry_room),
     Feature("level_work", 1 / 1e6, "work of the job on 5 executors, slow first tasks included, ms", _level_work_ms),

@@ -22,7 +22,7 @@ NET = FieldGroup.of(
         I64,
         None,
         net_ready="1: the caches belong to this run",
-        net_greedy="1: take the likeliest choice, 0: sample",
+        net_greedy="1: take the most probable choice, 0: sample",
         net_record="1: record decisions",
         net_teacher_idles="1: that the teacher idles, or does not, is recorded too",
         net_num_levels="levels of the deepest profile",
@@ -31,7 +31,7 @@ NET = FieldGroup.of(
         F64,
         None,
         net_teacher_share="probability that the teacher's decision is carried out instead of the policy's",
-        net_hint_ms="mean interarrival time told to the policy",
+        net_hint_ms="mean interarrival time, an input of the policy",
     ),
     fields(
         I32,

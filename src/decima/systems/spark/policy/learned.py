@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 DEFAULT_POLICY = "tpch-batch"
 OPTIONS = (
     Option("policy", "name of a stored policy, or path of its .weights.h5 (default: by the jobs)"),
-    Option("greedy", "true: the likeliest action; false: drawn at random (default: as its card says)", bool),
+    Option("greedy", "true: greedy, the most probable action; false: sampled (default: as in its card)", bool),
 )
 PRESETS = (
-    Preset(BATCH, "warm start, trained on batches; default for such jobs", {"policy": DEFAULT_POLICY}),
-    Preset(STREAM, "warm start, trained on streams; default for such jobs", {"policy": "tpch-stream"}),
-    Preset("alone_batch", "trained on batches from random weights", {"policy": "tpch-batch-random"}),
-    Preset("alone_stream", "trained on streams from random weights", {"policy": "tpch-stream-random-long"}),
+    Preset(BATCH, "pre-trained by imitation, on batches; default for such jobs", {"policy": DEFAULT_POLICY}),
+    Preset(STREAM, "pre-trained by imitation, on streams; default for such jobs", {"policy": "tpch-stream"}),
+    Preset("alone_batch", "trained on batches from scratch", {"policy": "tpch-batch-random"}),
+    Preset("alone_stream", "trained on streams from scratch", {"policy": "tpch-stream-random-long"}),
 )
 
 # Stored policy that ``decima`` alone takes, by label of the workload and by arrivals; for all others, the presets.

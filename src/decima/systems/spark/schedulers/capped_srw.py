@@ -29,7 +29,7 @@ PARAMETERS = (
     Parameter("c0", 3.0, 0.1, 30.0, "oversubscription of the proportional share", tunable=True),
     Parameter("c1", 0.5, -2.0, 10.0, "executors added to every share", tunable=True),
     Parameter("power", 0.35, -1.0, 2.0, "exponent of the remaining work", tunable=True),
-    Parameter("release", 1.5, 1.0, 10.0, "a job above this many shares gives the excess back", tunable=True),
+    Parameter("release", 1.5, 1.0, 10.0, "a job above this multiple of its share releases the excess", tunable=True),
     STAGE_RULE,
     LEFTOVER,
 )
@@ -42,7 +42,7 @@ PRESETS = (
     ),
     Preset(
         STREAM,
-        "tuned on TPC-H jobs with gaps of 25 s; default where jobs arrive over time",
+        "tuned on TPC-H jobs, mean interarrival time 25 s; default where jobs arrive over time",
         {"c0": 1.3317, "c1": 0.29937, "leftover": 1.0, "power": 0.14095, "release": 1.0932},
     ),
     Preset(

@@ -42,7 +42,7 @@ _HINTS = {
     "in every mode",
     CLASS_UNKNOWN: "a class is an index into observation.classes",
     CLASS_NOT_OFFERED: "observation.offers has the executors on offer of each class",
-    CLASS_TOO_SMALL: "stage.fits says which classes a stage fits",
+    CLASS_TOO_SMALL: "stage.fits has the classes that a stage fits",
     DELAY_NOT_RUNNABLE: "delay only where stage.delayable says so",
     DELAY_BEGUN: "delay only where stage.delayable says so",
     DELAYED_BEFORE: "delay only where stage.delayable says so",

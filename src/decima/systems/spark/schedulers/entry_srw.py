@@ -33,7 +33,7 @@ MEASURED = 0.0
 
 PARAMETERS = (
     *capped_srw.PARAMETERS,
-    Parameter("pay", 2.0, 0.0, 1000.0, "price of coming; 0: it is free", tunable=True),
+    Parameter("pay", 2.0, 0.0, 1000.0, "weight of the executor-entry cost; 0 disables it", tunable=True),
     Parameter("waiting", ALL, ALL, NOT_SMALLER, "m: 1: all jobs in the system; 2: those of no less nominal work"),
     Parameter("level", 5, 0, 100, "executors on which W is counted, slow first tasks included; 0: nominal durations"),
     Parameter("entry_s", MEASURED, 0.0, 1e6, "c in s; 0: the moving delay and the mean first task of the stage"),
@@ -50,12 +50,12 @@ PRESETS = (
     Preset(STREAM, "capped_srw:stream; default where jobs arrive over time", _capped(STREAM) | {"pay": 1.0}),
     Preset(
         "busy",
-        "tuned on TPC-H jobs with gaps of 14 s",
+        "tuned on TPC-H jobs, mean interarrival time 14 s",
         {"c0": 1.6367, "c1": 1.2775, "power": 0.3239, "release": 1.0078, "pay": 2.0},
     ),
     Preset(
         "embedded",
-        "tuned on embedded jobs with gaps of 25 s",
+        "tuned on embedded jobs, mean interarrival time 25 s",
         {"c0": 0.87608, "c1": 0.86358, "power": 0.097295, "release": 1.2291, "pay": 4.2318},
     ),
 )

@@ -122,7 +122,7 @@ def alignment(requests: np.ndarray, classes: np.ndarray) -> np.ndarray:
 SHARES = (ALPHA, ORDER, LARGER, BY_MEMORY, replace(STRICT, default=0), STAGE_RULE, LEFTOVER)
 GRAPHENE = (
     Parameter(
-        "long", 0.8, 0.0, 2.0, "least long score of a troublesome stage; above 1: none is too long", tunable=True
+        "long", 0.8, 0.0, 2.0, "threshold on the length score for troublesome stages; > 1 disables it", tunable=True
     ),
     Parameter("frag", 0.25, -1.0, 1.0, "most fragmentation score of one; below 0: none is hard to pack", tunable=True),
     *SHARES,

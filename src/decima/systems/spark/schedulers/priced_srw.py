@@ -23,7 +23,7 @@ PARAMETERS = (
     Parameter("c0", 1.33, 0.1, 30.0, "oversubscription of the proportional share", tunable=True),
     Parameter("c1", 0.3, -2.0, 10.0, "executors added to every share", tunable=True),
     Parameter("power", 0.14, -1.0, 2.0, "exponent of the remaining work", tunable=True),
-    Parameter("release", 1.09, 1.0, 10.0, "a job above this many shares gives the excess back", tunable=True),
+    Parameter("release", 1.09, 1.0, 10.0, "a job above this multiple of its share releases the excess", tunable=True),
     Parameter("price", 0.6, 0.0, 20.0, "logarithm of the price of an executor one class too large", tunable=True),
     STAGE_RULE,
     LEFTOVER,

@@ -64,7 +64,7 @@ def read_pools(text: str) -> tuple[Pool, ...]:
         pattern, *rest = part.split("/")
         where = f"pools: {part!r}"
         if not pattern or len(rest) > 3 or (pattern.startswith("#") and not re.fullmatch(r"#\d+(-\d+)?", pattern)):
-            raise ConfigError(f"{where} is no pool; expected {FORM}, such as q1*/3/4/fair or #0-4/3")
+            raise ConfigError(f"{where} is not a pool; expected {FORM}, such as q1*/3/4/fair or #0-4/3")
         weight, least = (read_value(value, int, where) for value in (rest[:2] + ["1", "0"][len(rest) :]))
         pools.append(Pool(pattern, weight, least, *rest[2:]))
         if weight < 1 or least < 0 or pools[-1].order not in ORDERS:

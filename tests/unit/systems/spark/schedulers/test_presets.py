@@ -181,7 +181,7 @@ def test_two_forms_are_compared_under_their_texts():
         ("weighted_fair:papre", "weighted_fair has no preset 'papre'; did you mean 'paper'?; it has: batch"),
         ("capped_srw:paper", "capped_srw has no preset 'paper'; it has: batch, stream, plain"),
         ("decima:preset=paper", "decima has no preset 'paper'; it has: batch, stream"),
-        ("weighted_fair:paper,stream", "'stream' is no option; expected KEY=VALUE"),
+        ("weighted_fair:paper,stream", "'stream' is not an option; expected KEY=VALUE"),
         ("fair:preset=paper", "preset is 'paper'; expected a number"),
     ],
 )

@@ -103,7 +103,7 @@ def test_parameters_beside_a_text_go_first():
     ("text", "error", "message"),
     [
         ("fiar", UnknownSchedulerError, r"unknown scheduler 'fiar'; did you mean 'fair'\?"),
-        ("fair:", ConfigError, "'' is no option; expected KEY=VALUE"),
+        ("fair:", ConfigError, "'' is not an option; expected KEY=VALUE"),
         ("fair:sticky=much", ConfigError, "sticky is 'much'; expected a number"),
         ("decima:greedy=2", ConfigError, "greedy is '2'; expected true or false"),
     ],

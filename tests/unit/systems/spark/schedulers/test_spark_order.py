@@ -178,9 +178,9 @@ def test_one_pool_is_fifo():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("spark_fair:a/1/2/fair/5", "'a/1/2/fair/5' is no pool; expected PATTERN/WEIGHT/MIN_SHARE/ORDER"),
-        ("spark_fair:#x", "'#x' is no pool"),
-        ("spark_fair:a+", "'' is no pool"),
+        ("spark_fair:a/1/2/fair/5", "'a/1/2/fair/5' is not a pool; expected PATTERN/WEIGHT/MIN_SHARE/ORDER"),
+        ("spark_fair:#x", "'#x' is not a pool"),
+        ("spark_fair:a+", "'' is not a pool"),
         ("spark_fair:a/0", "expected a weight of at least 1"),
         ("spark_fair:a/1/-1", "expected a weight of at least 1, a minimum share of at least 0"),
         ("spark_fair:a/1/1/lifo", "fifo or fair"),

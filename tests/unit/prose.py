@@ -1,4 +1,4 @@
-"""Prose as the style guide of docs/change-the-code.md wants it: what a page has too long, too full, or in words to avoid."""
+"""Measures of prose: what a text has too long, too full of numbers, or in words to avoid."""
 
 import re
 from pathlib import Path
@@ -37,6 +37,15 @@ AVOIDED = {
     r"\bwarm start": "pre-trained by imitation",
 }
 _AVOIDED = {re.compile(pattern, re.IGNORECASE): instead for pattern, instead in AVOIDED.items()}
+
+
+def avoided(text: str) -> list[str]:
+    """Words to avoid in a text, each with what to write instead and the words around it."""
+    return [
+        f"'{hit[0].strip()}' ({instead}): {' '.join(text[max(0, hit.start() - 30) : hit.end() + 30].split())}"
+        for pattern, instead in _AVOIDED.items()
+        for hit in pattern.finditer(text)
+    ]
 
 
 def read(path: Path) -> str:
@@ -94,13 +103,17 @@ def sentences(block: str) -> list[str]:
 def numbers(sentence: str) -> list[str]:
     """Numbers of a sentence; an interval in brackets belongs to its value, a range is one number, a reference none."""
     text = re.sub(r"\[[^\]]*\]|\([^)]*\bCI\b[^)]*\)", "", sentence)
-    text = re.sub(r"(?i)\b(?:figures?|tables?|sections?|appendix|equations?|eq|seeds?|python|spark|version|lines?) [\d§.]+", "", text)
+    text = re.sub(
+        r"(?i)\b(?:figures?|tables?|sections?|appendix|equations?|eq|seeds?|python|spark|version|lines?) [\d§.]+",
+        "",
+        text,
+    )
     text = re.sub(r"(\d) ?(?:to|and|–|-|±|of|×|x) ?(?=[−\d])", r"\1", text)
     return re.findall(r"(?<![\w.,])[−+-]?\d[\d.,]*", text)
 
 
 def faults(text: str, *, page: bool = True) -> list[str]:
-    """What a text has that the style guide does not want, one line each."""
+    """Everything that a text has against the style guide, one line each; `page`: the length of the whole counts."""
     found = []
     lengths = []
     total = 0
@@ -119,9 +132,7 @@ def faults(text: str, *, page: bool = True) -> list[str]:
     for line in _without_code(text).split("\n"):
         if line.lstrip().startswith("|") and len(re.sub(r"\]\([^)]*\)", "]", line)) > LIMITS["row"]:
             found.append(f"a row of {len(line)} characters: {line[:60]}")
-        plain = _plain(line)
-        for pattern, instead in _AVOIDED.items():
-            found += [f"'{hit[0].strip()}' ({instead}): {plain.strip()[:60]}" for hit in pattern.finditer(plain)]
+        found += avoided(_plain(line))
     if page and lengths and sum(lengths) > LIMITS["average"] * len(lengths):
         found.append(f"{sum(lengths) / len(lengths):.1f} words per sentence on average")
     if page and (size := len(words(text))) > LIMITS["page"]:
