@@ -138,9 +138,10 @@ def publish(
     """Write accounts, headline claims and outputs of the committed notebooks anew, from the published results."""
     from experiments.accounts import write_accounts
     from experiments.notebooks import notebook_slugs
+    from experiments.published import START
     from experiments.published import publish as write
 
-    for each in notebook_slugs() if slug == "all" else [slug][slug == "accounts" :]:
+    for each in [START, *notebook_slugs()] if slug == "all" else [slug][slug == "accounts" :]:
         typer.echo(f"{each}: {write(each)}")
     if slug in ("all", "accounts"):
         typer.echo(f"accounts: {write_accounts()[0].parent}")

@@ -9,6 +9,7 @@ they were published stays until their code changes. A stamp in the metadata says
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import hashlib
 import io
@@ -28,6 +29,7 @@ from experiments.results import results_folder
 from experiments.tables import kept_tables, read_stamps
 
 RUN = "tpch-full"
+START = "00-start-here"  # reads no results: its outputs, pictures among them, are those of its last execution
 OTHERS = ("tpch-quick", "embedded-quick")  # whose kept tables must give the same output where nbval compares
 CHECK = "nbval-check-output"
 LIVE, BEFORE_LIVE = "live", "before-live"  # tags of cells that read parameters of a lesson, and of others they need
@@ -58,8 +60,20 @@ def picture(figure: str) -> Path | None:
 
 def publish(slug: str) -> Path:
     """Write the outputs of one notebook anew: of published tables, and of live cells."""
-    atomic_write_text(notebook_path(slug), published_text(slug, live=True))
+    atomic_write_text(notebook_path(slug), executed_text() if slug == START else published_text(slug, live=True))
     return notebook_path(slug)
+
+
+def executed_text() -> str:
+    """Text of the first notebook with what its cells give here, which takes two minutes of computing."""
+    content = json.loads(notebook_path(START).read_text(encoding="utf-8"))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for index, cell in enumerate(cell for cell in content["cells"] if cell["cell_type"] == "code"):
+        cell["outputs"] = _output("".join(cell["source"]), names, whole=True)
+        cell["execution_count"] = index + 1 if cell["outputs"] else None
+        for output in cell["outputs"]:
+            output |= {} if output["output_type"] == "stream" else {"execution_count": index + 1}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def published_text(slug: str, *, live: bool = False) -> str:
@@ -165,23 +179,28 @@ def _outputs(cells: list[dict], run: str, tables: Callable[[str, str], _Tables],
     return results
 
 
-def _output(source: str, names: dict[str, Any]) -> list[Output]:
-    """Value of the last expression of a cell: a table, number or text."""
+def _output(source: str, names: dict[str, Any], *, whole: bool = False) -> list[Output]:
+    """Value of the last expression of a cell: a table, number or text; ``whole``: pictures and prints as well."""
     from IPython.core.formatters import format_display_data
 
-    tree = ast.parse(source)
+    tree, said = ast.parse(source), io.StringIO()
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(said):
             exec(compile(tree, "<cell>", "exec"), names)
             value = None if last is None else eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
     except (_NotKeptError, NameError, Warning):  # also of cells that go on from such a one
+        if whole:
+            raise
         return []
+    lines = said.getvalue().splitlines(keepends=True)
+    printed = [{"name": "stdout", "output_type": "stream", "text": lines}] if whole and lines else []
     if value is None:
-        return []
-    data, _ = format_display_data(value, include=["text/plain", "text/html"])
+        return printed
+    data, _ = format_display_data(value, include=["text/plain", "text/html", *["image/png"] * whole])
+    picture = {"image/png": base64.b64encode(data.pop("image/png")).decode()} if "image/png" in data else {}
     text = "".join(data.values())
-    if (set(data) == {"text/plain"} and re.search(r"<|0x[0-9a-f]{6}", text)) or len(text) > MOST:
-        return []
-    lines = {mime: content.splitlines(keepends=True) for mime, content in data.items()}
-    return [{"data": lines, "metadata": {}, "output_type": "execute_result"}]
+    if not picture and ((set(data) == {"text/plain"} and re.search(r"<|0x[0-9a-f]{6}", text)) or len(text) > MOST):
+        return printed
+    shown = {mime: content.splitlines(keepends=True) for mime, content in data.items()} | picture
+    return [*printed, {"data": shown, "metadata": {}, "output_type": "execute_result"}]

@@ -9,7 +9,7 @@ import nbformat
 import pandas
 import pytest
 
-import decima
+from decima.evaluation.statistics import paired_change
 from decima.systems.heterogeneous import list_schedulers, load_instance
 from experiments.notebooks import notebook_path, notebook_slugs
 from tests.unit.commands.calls import run
@@ -81,6 +81,18 @@ def test_every_picture_says_what_it_shows(path):
         assert len(alternative) > 20, target
 
 
+def test_nothing_is_installed_from_an_index_that_does_not_have_it():
+    shown = [
+        *PAGES,
+        *NOTEBOOKS,
+        *(file for name in ("src", "examples", "deploy") for file in (ROOT / name).rglob("*.*")),
+    ]
+    for path in shown:
+        if path.suffix in (".md", ".ipynb", ".py", ".service") and path.name != "CHANGELOG.md":
+            content = path.read_text(encoding="utf-8")
+            assert not re.search(r"pip install [\"']?decima-sched(?! @)", content), path
+
+
 @pytest.mark.parametrize("name", WAYS)
 def test_a_way_is_two_screens_long(name):
     assert len(text(name).splitlines()) <= 70
@@ -114,7 +126,16 @@ def test_own_jobs_as_shown(tmp_path, monkeypatch):
 def test_a_scheduler_as_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     execute("".join(blocks(text("write-a-scheduler"), "python")))
-    assert "mine" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for name, sentence in (
+        ("smallest_first", "is {change} higher than that of fair sharing\n(95 % interval {low} to {high} %)"),
+        ("mine", "Now it wins: −{change} against fair sharing (−{low} to −{high} %)"),
+    ):
+        ((change, low, high),) = re.findall(
+            rf"^ *{name} .* [+-]([\d.]+ %) \([+-]([\d.]+) to [+-]([\d.]+)\)$", shown, re.M
+        )
+        assert sentence.format(change=change, low=low, high=high) in text("write-a-scheduler")
+        assert name == "mine" or f"Without the cap it is {change} higher" in README
     assert Path("schedules.html").exists()
 
 
@@ -147,23 +168,87 @@ def test_every_scheduler_of_heterogeneous_executors_is_on_their_page():
 # ---- the README -----------------------------------------------------------------------------------------------------
 
 
-def test_ten_lines_run(capsys):
+def test_the_heuristic_of_the_readme_wins_as_it_says(capsys):
     execute(blocks(README, "python")[0])
-    shown = capsys.readouterr().out
-    assert "jct_s" in shown
-    assert "capped_srw" in shown
+    (change,) = re.findall(
+        r"^capped_smallest_first .* -([\d.]+ %) \(-([\d.]+) to -([\d.]+)\)$", capsys.readouterr().out, re.M
+    )
+    assert (
+        "Its average JCT is {0} lower than that of fair sharing (95 % interval {2} to {1} %".format(*change) in README
+    )
 
 
-def test_own_jobs_run(tmp_path):
-    path = tmp_path / "jobs.json"
-    path.write_text(blocks(README, "json")[0])
-    result = decima.simulate(path, "fair", executors=10)
-    assert result.num_events["task"] == 80 + 4 + 40
-    assert 10.0 < result.makespan_s < 60.0
+def test_the_agent_of_the_readme_runs():
+    execute(blocks(README, "python")[1])
+
+
+def test_the_first_comparison_prints_what_the_readme_shows():
+    (command,) = re.findall(r"^    decima (compare fifo .+)$", README, re.MULTILINE)
+    (shown,) = blocks(README, "text")
+    assert run(*shlex.split(command)).stdout == shown
+
+
+def cells(page):
+    """Rows of the tables of a page, each as its cells, without links."""
+    rows = re.findall(r"^\| (.+) \|$", page, re.MULTILINE)
+    return [re.sub(r"\[(.+?)\]\(\S+?\)", r"\1", row).split(" | ") for row in rows]
+
+
+def test_the_verdicts_of_the_readme_are_those_of_the_claims():
+    shown = [row[1:] for row in cells(README) if len(row) == 5][2:]
+    claims = [row for row in cells(text("claims")) if len(row) == 4 and row[0] not in ("claim", "---")]
+    assert len(shown) >= 10
+    assert shown == [row for row in claims if row in shown], claims
+
+
+def test_the_picture_of_the_readme_has_the_numbers_of_its_batch():
+    table = pandas.read_csv(ROOT / "reports/results/tpch-full/tables/motivation/fig03_summary.csv")
+    batch = table[table["seed"] == 4].set_index("scheduler")["avg_jct_s"]
+    names = {"FIFO": "fifo", "SJF-CP": "sjf_cp", "fair": "fair", "Decima": "decima"}
+    assert ", ".join(f"{shown} {batch[name]:.1f} s" for shown, name in names.items()) in README
+
+
+def test_the_results_of_the_readme_are_those_of_the_committed_tables():
+    tables = ROOT / "reports" / "results" / "tpch-full" / "tables"
+    batch, trained, stream, changes, learned = (
+        pandas.read_csv(tables / f"{name}.csv")
+        for name in (
+            "batch/batch",
+            "batch/batch_trainings",
+            "stream/stream",
+            "stream/stream_changes",
+            "generalisation/generalisation_changes",
+        )
+    )
+    busy = stream[stream["interarrival_s"] == 14]
+
+    def paired(table, scheduler):
+        groups = {name: group["avg_jct_s"].to_numpy() for name, group in table.groupby("scheduler")}
+        return paired_change(groups[scheduler], groups["weighted_fair"])
+
+    def stored(table, **where):
+        where = {"against": "weighted_fair"} | where
+        (row,) = table[(table[list(where)] == pandas.Series(where)).all(axis="columns")].itertuples()
+        return row.change_percent, row.low, row.high
+
+    expected = [
+        (paired(batch, "fair"), paired(busy, "fair")),
+        (paired(batch, "capped_srw"), stored(changes, scheduler="capped_srw", interarrival_s=14)),
+        *(
+            (stored(trained, scheduler=name, training="mean"), stored(learned, scheduler=other, interarrival_s=14))
+            for name, other in (("decima", "trained_long"), ("decima_entry", "trained_entry"))
+        ),
+        (paired(batch, "decima_warm"), stored(learned, scheduler="trained_warm", interarrival_s=14)),
+    ]
+    shown = [
+        [f"{change:+.1f} % [{low:+.1f}, {high:+.1f}]".replace("-", "−") for change, low, high in row]
+        for row in expected
+    ]
+    assert [row[2:] for row in cells(README) if len(row) == 4 and "% [" in row[3]] == shown
 
 
 def test_the_readme_stays_short():
-    assert len(README.splitlines()) < 150
+    assert len(README.splitlines()) < 165
 
 
 def test_targets_of_make_exist():
@@ -175,10 +260,10 @@ def test_targets_of_make_exist():
 def test_the_gallery_has_a_row_per_paper_of_pictures_that_lead_to_notebooks():
     papers = {path.parent.name for path in (ROOT / "experiments").glob("*/__init__.py")}
     papers -= {"capacity", "benchmark"}  # not a paper's
-    rows = re.findall(r"^\| \*\*\[.*$", README, re.MULTILINE)
+    rows = re.findall(r"^\| \*\*\[.*$", text("index"), re.MULTILINE)
     assert len(rows) == len(papers)
     for row in rows:
-        pictures = re.findall(r"\[!\[[^\]]+\]\((reports/results/[^)]+)\)\]\((notebooks/[^)]+\.ipynb)\)", row)
+        pictures = re.findall(r"\[!\[[^\]]+\]\(\.\./(reports/results/[^)]+)\)\]\(\.\./(notebooks/[^)]+\.ipynb)\)", row)
         assert len(pictures) == 3  # more cannot be read on a phone
         for picture, notebook in pictures:
             assert Path(picture).stem in (ROOT / notebook).read_text(encoding="utf-8"), picture
@@ -192,7 +277,7 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["docs/results.md"])
 def test_the_table_of_results_is_that_of_the_committed_tables(page):
     tables = ROOT / "reports" / "results" / "tpch-full" / "tables"
     streams = pandas.read_csv(tables / "stream" / "stream.csv")

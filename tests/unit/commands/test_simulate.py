@@ -4,7 +4,7 @@ import pandas
 import pytest
 
 import decima
-from tests.unit.commands.calls import DIAMOND, read_json, refuse, run, simulated, succeed, write_json
+from tests.unit.commands.calls import DIAMOND, read_json, refuse, run, show, simulated, succeed, write_json
 
 OPTIONS = ("--executors", 5, "--set", "settings.moving_delay_ms=100")
 
@@ -71,7 +71,7 @@ def test_parameters_are_those_of_the_form_for_the_jobs(arrivals, preset, folder)
 
 @pytest.mark.parametrize("verb", ["simulate --scheduler decima", "optimum decima --instances 1 --budget 1"])
 def test_the_policy_that_decima_took_is_named(verb):
-    shown = succeed(*verb.split(), "--jobs", "embedded:n=3", "--executors", 3).stdout
+    shown = show(*verb.split(), "--jobs", "embedded:n=3", "--executors", 3)
     assert "decima: policy embedded-batch, trained on batches of TPC-H extrapolated from Spark\n" in shown
 
 

@@ -187,8 +187,8 @@ class CapacityReport:
         )
         if self.data != 1.0:
             lines.append(
-                f"Input x{self.data:g}: stages that read files have as many times the tasks; tasks of stages that read "
-                "shuffles take as many times as long."
+                f"Input x{self.data:g}: stages that read files have that multiple of tasks; tasks of stages that read "
+                "shuffles take that multiple of time."
             )
         outside = self.points[self.points.extrapolated].executors.nunique()
         lines.append(
