@@ -134,16 +134,17 @@ $(SPARK_STAMPS): .venv-spark-%/.ready:
 test-spark-versions: env $(SPARK_STAMPS)
 	$(BIN)/pytest -p no:benchmark $(LIMITS) -m spark_slow $(PYTEST_FLAGS) tests/spark/test_versions.py
 
-# PyTorch, and DEAP for an example, beside what $(VENV) has; not in `test-all`, for what it loads.
+# PyTorch, libraries of reinforcement learning, and DEAP for an example, beside what $(VENV) has; not in `test-all`, for what it loads.
 TORCH_STAMP := .venv-torch/.ready-$(ENV_KEY)
 $(TORCH_STAMP): $(STAMP)
 	$(BIN)/python -m venv --clear $(@D)
 	echo "$(CURDIR)/$(VENV)/lib/$$(ls $(VENV)/lib)/site-packages" > $(@D)/lib/$$(ls $(@D)/lib)/site-packages/base.pth
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 torch-geometric==2.8.1 deap==1.4.4
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 torch-geometric==2.8.1 deap==1.4.4 \
+		stable-baselines3==2.9.2 sb3-contrib==2.9.2
 	touch $@
 test-torch: $(TORCH_STAMP)
 	PYTHONPATH=src:. .venv-torch/bin/python -m pytest -n 0 -p no:benchmark $(LIMITS) $(PYTEST_FLAGS) \
-		tests/examples
+		tests/examples tests/unit/systems/spark/gym/test_learners.py
 
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
 CORE_TESTS := array_checks objectives record relocation system

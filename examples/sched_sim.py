@@ -24,7 +24,7 @@ from gymnasium import spaces
 
 from decima.core.errors import SchedulerError
 from decima.systems.spark.gym.environment import SparkClusterEnv
-from decima.systems.spark.schedulers.interface import Decision, Observation, StageView
+from decima.systems.spark.schedulers.interface import Decision, Observation, StageView, decision_parts
 
 
 def observe(state: Any) -> tuple[dict[str, Any], np.ndarray]:
@@ -173,19 +173,11 @@ class SchedSimEnv(gymnasium.Env):
         chosen = decision_of(action, Observation(self._env.state), self._stages)
         reward, end = 0.0, (False, False)
         while not any(end):
-            _, gain, *end, info = self._env.step(self._slot_and_limit(chosen))
+            _, gain, *end, info = self._env.step(self._env.action_of(*decision_parts(chosen)[:2]))
             reward, seen, chosen = reward + gain, self._seen(), Decision.idle()
             if len(self._stages):
                 break
         return seen, 1000.0 * reward, *end, {"wall_time": info["time_ms"]}
-
-    def _slot_and_limit(self, chosen: Decision) -> tuple[int, int]:
-        if chosen.stage is None:
-            return self._env.padding.stages, 1
-        state, job = self._env.state, chosen.stage.job.id
-        before = state.active[: int(np.flatnonzero(state.active[: state.num_active] == job)[0])]
-        sizes = state.job_first_stage[before + 1] - state.job_first_stage[before]
-        return int(sizes.sum()) + chosen.stage.index, chosen.parallelism_limit
 
     def _seen(self) -> dict[str, Any]:
         seen, self._stages = observe(self._env.state)

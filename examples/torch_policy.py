@@ -265,15 +265,15 @@ def graph(observation: dict[str, np.ndarray]) -> Any:
     Returns:
         ``torch_geometric.data.Data``: ``x`` float32 [n, 8], ``edge_index`` int64 [2, m] from parent to child, ``job``
         int64 [n] (row of ``jobs``), ``mask`` bool [n] (the stage may be chosen), ``jobs`` float32 [j, 3],
-        ``allocation`` and ``min_limit`` int64 [j], ``source_job``, ``free_executors`` and ``time_s`` [1].
+        ``allocation`` int64 [j], ``source_job``, ``free_executors`` and ``time_s`` [1].
     """
     from torch_geometric.data import Data
 
     nodes = int((observation["stage_job"] >= 0).sum())
     edges = observation["edges"][observation["edges"][:, 0] >= 0]
-    jobs = int(observation["job_min_limit"].astype(bool).sum())
+    jobs = int(observation["stage_job"].max()) + 1
     whole = {"edge_index": edges.T, "job": observation["stage_job"][:nodes]}
-    whole |= {"allocation": observation["job_allocation"][:jobs], "min_limit": observation["job_min_limit"][:jobs]}
+    whole |= {"allocation": observation["job_allocation"][:jobs]}
     whole |= {name: observation[name] for name in ("source_job", "free_executors")}
     return Data(
         x=torch.from_numpy(observation["stages"][:nodes].copy()),

@@ -13,6 +13,7 @@ __version__ = "0.3.0"
 
 __all__ = [
     "__version__",
+    "as_scheduler",
     "check_scheduler",
     "compare",
     "from_logs",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _EXPORTS = {
+    "systems.spark.gym.scheduler": ["as_scheduler"],
     "connect.eventlog.profiles": ["from_logs"],
     "evaluation.comparison": ["compare"],
     "evaluation.run": ["optimum", "simulate"],
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from decima.learning.cards import models as models
     from decima.learning.training import train as train
     from decima.systems.heterogeneous.system import plan as plan
+    from decima.systems.spark.gym.scheduler import as_scheduler as as_scheduler
     from decima.systems.spark.policy.learned import load_policy as load_policy
     from decima.systems.spark.schedulers import check_scheduler as check_scheduler
     from decima.systems.spark.schedulers import list_schedulers as list_schedulers

@@ -31,7 +31,7 @@ def played(objective, workload, seed=0):
     rewards, over = [], False
     while not over:
         stages, limits = info["action_mask"]
-        _, reward, terminated, truncated, info = env.step((np.flatnonzero(stages)[0], 1 + np.flatnonzero(limits)[0]))
+        _, reward, terminated, truncated, info = env.step((np.flatnonzero(stages)[0], np.flatnonzero(limits)[0]))
         rewards.append(reward)
         over = terminated or truncated
     assert terminated

@@ -301,32 +301,36 @@ class ClusterState(Record):
             InvalidDecisionError: A decision cannot be carried out.
             DeadlockError: No event is left and jobs are unfinished.
         """
-        while True:
-            code = engine.advance(self.address)
-            if code == engine.PAUSED:
-                check_stop()
-                continue
-            if code == engine.LOG_FULL:
-                if self.num_source > 0:
-                    more = {"logged decision x column": self.decision_rows}
-                else:
-                    more = {"logged task": self.task_lost, "logged life": self.life_rows}
-                self.resize(**{name: 2 * len(rows) for name, rows in more.items()})
-                self.put(**self._capacities())
-                continue
-            if code == engine.INVALID:
-                raise InvalidDecisionError(self.describe_invalid())
-            if code == engine.DEADLOCK:
-                waiting = np.flatnonzero(self.job_state == 1)
-                raise DeadlockError(
-                    f"no event is left at {self.now_ms / 1000:.1f} s but {len(waiting)} of {self.num_jobs} jobs are "
-                    f"unfinished (first: job {waiting[0]}): the scheduler parked every executor"
-                )
-            return code == engine.NEEDS_DECISION
+        while (asks := self.heed(engine.advance(self.address))) is None:
+            pass
+        return asks
 
-    def offer_all(self) -> None:
-        """Let every idle executor be offered again by :meth:`advance`, as after a deadlock."""
-        engine.offer_all(self.address)
+    def heed(self, code: int) -> bool | None:
+        """Do what a code of the engine asks for.
+
+        Returns:
+            Whether a decision is needed, or the run is over; None: the engine is to go on.
+        """
+        if code == engine.PAUSED:
+            check_stop()
+            return None
+        if code == engine.LOG_FULL:
+            if self.num_source > 0:
+                more = {"logged decision x column": self.decision_rows}
+            else:
+                more = {"logged task": self.task_lost, "logged life": self.life_rows}
+            self.resize(**{name: 2 * len(rows) for name, rows in more.items()})
+            self.put(**self._capacities())
+            return None
+        if code == engine.INVALID:
+            raise InvalidDecisionError(self.describe_invalid())
+        if code == engine.DEADLOCK:
+            waiting = np.flatnonzero(self.job_state == 1)
+            raise DeadlockError(
+                f"no event is left at {self.now_ms / 1000:.1f} s but {len(waiting)} of {self.num_jobs} jobs are "
+                f"unfinished (first: job {waiting[0]}): the scheduler parked every executor"
+            )
+        return code == engine.NEEDS_DECISION
 
     def decide(self, stage: int, limit: int | None = None, *options: float) -> None:
         """Hand over a decision for the open round; :meth:`advance` carries it out.

@@ -230,7 +230,7 @@ def test_what_does_not_fit_is_refused():
 def act(env, steps=10**9):
     """Act at random for some steps, or to the end; what was seen."""
     rng, seen = np.random.default_rng(len(env.unwrapped.state.frontier())), []
-    mask = env.unwrapped._info(env.unwrapped._view.observe(True), False, False)["action_mask"]
+    mask = env.unwrapped.cut(env.unwrapped.action_masks().astype(np.int8))
     env.action_space.seed(int(rng.integers(100)))
     for _ in range(steps):
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample(mask=mask))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +24,28 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.core.checks import check_whole
-from decima.core.errors import ConfigError, DeadlockError, InvalidDecisionError, RenderModeError
+from decima.core.errors import ConfigError, InvalidDecisionError, RenderModeError
 from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
-from decima.systems.spark.decision import OPTION_PARTS, PARTS
-from decima.systems.spark.gym.padded import PaddedView, Padding
-from decima.systems.spark.loop import new_state, offers, spawn_generators
+from decima.systems.spark.decision import NUM_PARTS, PARTS, parts_of
+from decima.systems.spark.gym import kernel
+from decima.systems.spark.gym.kernel import F, V
+from decima.systems.spark.gym.padded import Memory, Padding
+from decima.systems.spark.loop import new_state, spawn_generators
 from decima.systems.spark.result import Result, outcome_of, progress_of
-from decima.systems.spark.rules.delays import slot_length_ms
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
+from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Workload
 from decima.workload.sources import parse_jobs
 
 DEFAULT_JOBS = 20
-END = object()
+INVALID_ACTIONS = ("nearest", "error")
 _LARGEST = 2**31 - 1
+# Views of a memory, which a copy has of its own.
+_DERIVED = (
+    *("_facts", "_amounts", "_action", "_views", "_job_ids", "_stage_ids", "_mask", "_cuts"),
+    *("_memory", "_row"),
+)
 
 
 class SparkClusterEnv(gymnasium.Env):
@@ -46,14 +53,16 @@ class SparkClusterEnv(gymnasium.Env):
 
     Observation: a dict of padded arrays, see :data:`decima.systems.spark.gym.padded.LAYOUT`.
 
-    Action: two whole numbers (slot, limit). Slot: row of a stage whose ``stage_mask`` is 1, or the last slot
-    (``max_stages``) to leave all offered executors idle, whatever the limit. Limit: executors that the stage's job may
-    hold from now on (§5.2), at least its ``job_min_limit``; with ``job_limit`` off (mode ``released``): how many of the
-    offered executors to use. Idling is not among the valid choices when nothing would ever happen after it.
+    Action: two whole numbers from 0 on, (slot, executors). Slot: row of a stage whose ``stage_mask`` is 1, or the last
+    slot (``max_stages``) to leave all offered executors idle. Executors: k gives the stage k + 1 of the offered
+    executors, or as many as it has tasks to launch. In the paper's words (§5.2) the parallelism limit of its job
+    becomes ``job_allocation`` + k + 1.
 
-    Idling gains nothing: where every executor is parked and no event is ahead, ``simulate`` ends with a deadlock; the
-    environment offers all of them again at once, and idling is not valid then. An invalid action in such a state is
-    answered by the first valid choice, so that time goes on and jobs cost what they take.
+    Masks: an action is valid if and only if every one of its numbers is allowed by its own mask. Idling is not valid
+    when nothing would ever happen after it.
+
+    Idling gains nothing: jobs cost what they take, and where every executor is parked and no event is ahead, all of
+    them are offered again at once and idling is not valid.
 
     Reward: minus the growth of the objective's cost since the last step; the wait for the first decision counts.
     ``"avg_jct"``: -(t_k - t_(k-1)) J_k in seconds, J_k the jobs in the system, exact also when jobs come and go between
@@ -64,23 +73,24 @@ class SparkClusterEnv(gymnasium.Env):
     serve the unfinished jobs (``info["deadlock"]``).
 
     Delays: with ``delay_steps`` g above 0 an action has a third number r from 0 to g. Above 0 the stage is withheld for
-    r / g of its nominal task duration (:func:`.slot_length_ms`) and gets no executor; the
-    next step is about the same executors. Only stages whose ``delay_mask`` is 1 can be delayed. The observation has
+    r / g of its nominal task duration and gets no executor; the next step is about the same executors. Where
+    ``delay_mask`` of the stage is 0, r counts as 0. The observation has
     :data:`decima.systems.spark.gym.padded.DELAY_LAYOUT` too.
 
-    Classes: with several ``classes`` of executors an action has one more number at its end, the class, -1 for best fit.
-    Only pairs of stage and class whose ``class_mask`` is 1 can be chosen. The observation has
+    Classes: with several ``classes`` of executors an action has one more number at its end: 0 for best fit, c for class
+    c - 1, which counts as best fit where ``class_mask`` of stage and class is 0. The observation has
     :data:`decima.systems.spark.gym.padded.CLASS_LAYOUT` too.
 
-    Info: ``time_ms``; ``jobs``, int32 [max_jobs], index in the workload of each job row, -1 for padding;
-    ``action_mask`` for ``action_space.sample(mask=...)``, with the limits that are valid whichever stage is drawn;
-    ``invalid_action`` and ``invalid_reason``; ``deadlock``; at the end ``num_unfinished``, ``avg_jct_s`` of the
-    finished jobs if there are any, and ``makespan_s`` if all have finished.
+    Info: ``time_ms``, float; ``jobs``, int32 [max_jobs], index in the workload of each job row, -1 for padding;
+    ``action_mask``, one int8 array per number of an action, for ``action_space.sample(mask=...)``;
+    ``invalid_action`` and ``deadlock``, bool; at the end ``num_unfinished``, ``avg_jct_s`` of the finished jobs if
+    there are any, and ``makespan_s`` if all have finished.
 
     Copies: ``copy.deepcopy`` and ``pickle`` work in the middle of an episode; given the same actions, copy and original
     go on alike, also in another process.
 
-    Source: §5.2 (actions), §5.3 (rewards).
+    Source: §5.2 (actions), §5.3 (rewards). Differs: the number of executors is chosen instead of the limit, so that it
+    is valid or not whichever stage is chosen.
 
     Args:
         workload: A workload; a function ``seed -> workload`` called for every episode; or a text such as
@@ -92,8 +102,9 @@ class SparkClusterEnv(gymnasium.Env):
         max_stages: Most stages of these jobs. Enough for ``max_jobs`` of the largest profiles, when omitted.
         max_edges: Most edges of these jobs, likewise.
         delay_steps: Steps g in which a stage may be delayed; 0: actions have two numbers, and nothing can be delayed.
-        invalid_action: ``"idle"``: an invalid action idles, or is answered by the first valid choice where idling is
-            invalid too, and is reported in ``info``; ``"error"``: it raises and changes nothing.
+        invalid_action: ``"nearest"``: of an invalid action, every number that its mask excludes becomes the nearest
+            one allowed, and ``info`` says so; ``"error"``: it raises and changes nothing.
+        copy: Return copies; False: views of memory that the next step overwrites.
         log: Keep every task and decision for :meth:`result`.
         render_mode: ``"ansi"``: ``render()`` returns a text.
         **settings: Further fields of :class:`decima.systems.spark.settings.Settings`.
@@ -115,13 +126,14 @@ class SparkClusterEnv(gymnasium.Env):
         max_stages: int | None = None,
         max_edges: int | None = None,
         delay_steps: int = 0,
-        invalid_action: str = "idle",
+        invalid_action: str = "nearest",
+        copy: bool = True,
         log: bool = False,
         render_mode: str | None = None,
         **settings: Any,
     ) -> None:
-        if invalid_action not in ("idle", "error"):
-            raise ConfigError(f"invalid_action must be idle or error, got {invalid_action!r}")
+        if invalid_action not in INVALID_ACTIONS:
+            raise ConfigError(f"invalid_action must be {' or '.join(INVALID_ACTIONS)}, got {invalid_action!r}")
         check_whole("delay_steps", delay_steps, least=0)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise RenderModeError(f"render_mode must be ansi or None, got {render_mode!r}")
@@ -129,14 +141,15 @@ class SparkClusterEnv(gymnasium.Env):
         self.settings = Settings.of_mode(mode, executors=executors, **settings)
         named = isinstance(objective, (str, Objective)) or not callable(objective)
         self._objective = get_objective(objective) if named else objective
-        self._strict = invalid_action == "error"
-        self._log = log
+        self.strict = invalid_action == "error"
+        self._copy, self._log = copy, log
         source = f"embedded:n={DEFAULT_JOBS}" if workload is None else workload
         if isinstance(source, (str, Path)):
             spec = parse_jobs(str(source))
             source = spec.workload if spec.path is None else spec.workload(0)
         self._make_workload = source if callable(source) else None
         self._workload = _require_workload(source(0) if callable(source) else source)
+        self._tables: WorkloadTables | None = None
         self.padding = Padding.for_workload(
             self._workload,
             self.settings,
@@ -148,34 +161,46 @@ class SparkClusterEnv(gymnasium.Env):
         )
         self.observation_space = spaces.Dict({part.name: self._box(part) for part in self.padding.layout})
         self._parts = [part for part in PARTS if part.always or self.padding.size(part.extent) > 1]
-        self.action_space = spaces.MultiDiscrete(
-            [self.padding.size(part.extent) for part in self._parts], start=[part.low for part in self._parts]
-        )
+        self.action_space = spaces.MultiDiscrete([self.padding.size(part.extent) for part in self._parts])
         self.state: ClusterState | None = None
-        self._masks: tuple[np.ndarray, ...] | None = None
         self._over = True
+        self.place(self.make_memory(1), 0)
 
     def _box(self, part) -> spaces.Box:
         size = self.padding.size
         return spaces.Box(part.low, size(part.high), tuple(size(extent) for extent in part.shape), part.dtype)
 
-    def decide(self, state: ClusterState, choose: Callable[[dict], Any]) -> tuple[int, ...]:
-        """Decision for a state elsewhere of what chooses an action from its observation.
+    # ---- memory -----------------------------------------------------------------------------------------------------
 
-        An action that is invalid in a way that only the core sees is the core's to refuse.
+    def make_memory(self, rows: int) -> Memory:
+        """Memory for some environments with these settings."""
+        compiled = {id(AVG_JCT): 1, id(MAKESPAN): 2}.get(id(self._objective), 0)
+        return Memory(self.padding, rows, len(self._parts), compiled)
 
-        Args:
-            state: A state with an open round of offers.
-            choose: Function of an observation that returns an action.
+    def place(self, memory: Memory, row: int) -> None:
+        """Live in a row of a memory, and bring there what was shown before."""
+        if "_memory" in self.__dict__:
+            self._memory.copy_row(self._row, memory, row)
+        self._memory, self._row = memory, row
+        self._facts, self._amounts, self._action = memory.facts[row], memory.amounts[row], memory.actions[row]
+        self._views = {name: view[row] for name, view in memory.views().items()}
+        self._job_ids, self._stage_ids = memory.array("job_ids")[row], memory.array("stage_ids")[row]
+        self._mask = memory.masks()[row]
+        ends = np.cumsum(self.action_space.nvec).tolist()
+        self._cuts = [slice(*pair) for pair in zip([0, *ends], ends, strict=False)]
 
-        Raises:
-            InvalidDecisionError: The action names no stage of the observation.
-            ConfigError: The observation has no room for the state.
-        """
-        if self.state is not state:
-            self.state, self._view = state, PaddedView(state, self.padding)
-        slot, *options = self._whole_numbers(choose(self._view.observe(self._may_idle())))
-        return self._decision(slot, options)
+    def __getstate__(self) -> dict[str, Any]:
+        memory = self.make_memory(1)
+        self._memory.copy_row(self._row, memory, 0)
+        kept = {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
+        return kept | {"_kept": memory}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        memory = kept.pop("_kept")
+        self.__dict__ |= kept
+        if self.state is not None:
+            memory.hold(0, self.state)
+        self.place(memory, 0)
 
     # ---- episodes ---------------------------------------------------------------------------------------------------
 
@@ -186,27 +211,31 @@ class SparkClusterEnv(gymnasium.Env):
             seed: Source of task durations, and of the workload if it is a function; from ``np_random`` if omitted.
             options: ``{"workload": ...}`` replaces the workload for this episode.
         """
+        self.begin(seed, options)
+        self._memory.run(self._row, self._row + 1, False)
+        *_, info = self.outcome(False)
+        return self.observe(), info
+
+    def begin(self, seed: int | None, options: dict[str, Any] | None = None) -> None:
+        """Let the row be about to run to the first decision of an episode; see :meth:`reset`."""
         super().reset(seed=seed)
         unknown = set(options or {}) - {"workload"}
         if unknown:
             raise ConfigError(f"unknown options of reset: {', '.join(sorted(map(str, unknown)))}; expected workload")
         self._over = True
         self._seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
-        self._enter((options or {}).get("workload"))
-        self.state.start(*spawn_generators(self._seed))
-        self._cost = self._cost_so_far()
-        return self._advance()
-
-    def _enter(self, workload: Workload | None) -> None:
-        """Make the state of the episode's workload, or keep the one there is."""
-        previous = self._workload
+        workload = (options or {}).get("workload")
         if workload is None and self._make_workload is not None:
             workload = self._make_workload(self._seed)
-        if workload is not None:
-            self._workload = _require_workload(workload)
-        if self.state is None or self._workload is not previous:
-            self.state = new_state(self._workload, self.settings, log_tasks=self._log, log_decisions=self._log)
-            self._view = PaddedView(self.state, self.padding)
+        if workload is not None and workload is not self._workload:
+            self._workload, self._tables, self.state = _require_workload(workload), None, None
+        if self.state is None:
+            self._tables = self._tables or WorkloadTables(self._workload, self.settings)
+            self.state = new_state(self._tables, self.settings, log_tasks=self._log, log_decisions=self._log)
+            self._memory.hold(self._row, self.state)
+        self.state.start(*spawn_generators(self._seed))
+        self._facts[F.doing], self._facts[F.invalid], self._facts[F.rescued] = kernel.BEGINS, 0, 0
+        self._amounts[V.cost], self._amounts[V.reward] = self._cost_so_far(), 0.0
 
     def step(self, action) -> tuple[dict, float, bool, bool, dict]:
         """Decide about the offered executors and run to the next decision.
@@ -218,20 +247,76 @@ class SparkClusterEnv(gymnasium.Env):
         """
         if self._over:
             raise ResetNeeded("the episode is over, or none has begun; call reset() before step()")
-        slot, *options = self._whole_numbers(action)
-        try:
-            self.state.decide(*self._decision(slot, options))
-            observation, info = self._advance()
-        except InvalidDecisionError as error:
-            if self._strict:
-                raise
-            self.state.decide(*((-1,) if self._may_idle() else self._first_choice()))
-            observation, info = self._advance()
-            info |= {"invalid_action": True, "invalid_reason": str(error)}
+        self._action[:] = self._whole_numbers(action)
+        self._facts[F.doing] = kernel.ACTS
+        if self._memory.run(self._row, self._row + 1, self.strict) >= 0:
+            raise self.refusal()
+        reward, terminated, truncated, info = self.outcome(True)
+        return self.observe(), reward, terminated, truncated, info
+
+    def outcome(self, acted: bool) -> tuple[float, bool, bool, dict]:
+        """Reward, whether the episode terminated or was truncated, and ``info``, after the row has run.
+
+        Args:
+            acted: Whether it has acted; else an episode has begun.
+
+        Raises:
+            ConfigError: The observation has no room, or the objective returned something else than a finite number.
+        """
+        facts = self._facts.tolist()
+        code = facts[F.code]
+        self._over = True
+        if code == kernel.NO_ROOM:
+            raise self.no_room()
+        if acted and not self._memory.objective:
+            self.pay()
+        self._over = code != kernel.ASKS
+        terminated = self._over and self.state.num_done == self.state.num_jobs
+        info = {
+            "time_ms": float(self._amounts[V.time_ms]),
+            "jobs": self._job_ids.copy() if self._copy else self._job_ids,
+            "action_mask": self.cut(self._mask.copy() if self._copy else self._mask),
+            "invalid_action": facts[F.invalid] > 0,
+            "deadlock": code == kernel.DEADLOCK,
+        }
+        if self._over:
+            info |= self.ending()
+        return float(self._amounts[V.reward]), terminated, self._over and not terminated, info
+
+    def pay(self) -> None:
+        """Reward of an objective that compiled code does not know."""
         cost = self._cost_so_far()
-        reward, self._cost = self._cost - cost, cost
-        terminated = self.state.num_done == self.state.num_jobs
-        return observation, reward, terminated, self._over and not terminated, info
+        self._amounts[V.reward], self._amounts[V.cost] = self._amounts[V.cost] - cost, cost
+
+    def ending(self) -> dict[str, Any]:
+        """Entries of ``info`` at the end of an episode."""
+        state, outcome = self.state, outcome_of(self.state)
+        info: dict[str, Any] = {"num_unfinished": state.num_jobs - state.num_done}
+        if state.num_done:
+            info[AVG_JCT.column] = AVG_JCT.score(outcome)
+        if state.num_done == state.num_jobs:
+            info[MAKESPAN.column] = MAKESPAN.score(outcome)
+        return info
+
+    def observe(self) -> dict[str, np.ndarray]:
+        """The last observation."""
+        if not self._copy:
+            return dict(self._views)
+        return {name: view.copy() for name, view in self._views.items()}
+
+    def cut(self, masks: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Masks in one row, [..., choices of all numbers], as one array per number of an action."""
+        return tuple([masks[..., cut] for cut in self._cuts])
+
+    def action_masks(self) -> np.ndarray:
+        """The present ``action_mask`` in one row, bool [choices of all numbers], for sb3-contrib.
+
+        Raises:
+            ResetNeeded: No episode has begun.
+        """
+        if self.state is None:
+            raise ResetNeeded("no episode has begun; call reset() before action_masks()")
+        return self._mask.astype(bool)
 
     def _cost_so_far(self) -> float:
         """Cost of the episode so far.
@@ -249,31 +334,7 @@ class SparkClusterEnv(gymnasium.Env):
             raise ConfigError(f"objective {name} returned {cost!r} at {when}; expected a finite number")
         return float(cost)
 
-    def _decision(self, slot: int, options: list[int]) -> tuple[int, ...]:
-        """The decision for the core, which judges everything else."""
-        if slot == self.padding.stages:
-            if not self._may_idle():
-                raise InvalidDecisionError("idling cannot be chosen: no event is ahead and nothing would ever happen")
-            return (-1,)
-        if not 0 <= slot < len(self._view.stage_ids):
-            last = len(self._view.stage_ids) - 1
-            raise InvalidDecisionError(
-                f"slot {slot} holds no stage; expected 0 to {last}, or {self.padding.stages} to idle"
-            )
-        stage = int(self._view.stage_ids[slot])
-        chosen = {part.attribute: value for part, value in zip(self._parts[1:], options, strict=True)}
-        if steps := chosen.get("delay_ms"):
-            chosen["delay_ms"] = self._delay_ms(stage, steps)
-        return (stage, *(chosen.get(part.attribute, part.default) for part in OPTION_PARTS))
-
-    def _delay_ms(self, stage: int, steps: int) -> float:
-        """The delay of a stage in ms that a number of steps stands for."""
-        most = self.padding.delay_steps
-        if not 0 <= steps <= most:
-            raise InvalidDecisionError(f"a delay of {steps} steps cannot be chosen; expected 0 to {most}")
-        return steps * slot_length_ms(self.state, stage) / most
-
-    def _whole_numbers(self, action) -> list[int]:
+    def _whole_numbers(self, action) -> Sequence[int] | np.ndarray:
         """Numbers of an action.
 
         Raises:
@@ -281,95 +342,83 @@ class SparkClusterEnv(gymnasium.Env):
         """
         numbers = np.asarray(action)
         if numbers.shape != (len(self._parts),) or numbers.dtype.kind not in "iu":
-            names = ", ".join(["slot", *(part.name if part.whole else "delay" for part in self._parts[1:])])
+            names = ", ".join(self._names())
             raise InvalidDecisionError(f"action is {action!r:.60}; expected {len(self._parts)} whole numbers ({names})")
-        # The core counts in machine integers; a larger number means the same there.
-        return [max(-_LARGEST, min(number, _LARGEST)) for number in numbers.tolist()]
+        return numbers if numbers.dtype.kind == "i" else np.minimum(numbers, _LARGEST)
 
-    def _may_idle(self) -> bool:
-        """Something happens after idling: an event, or another round of offers."""
-        state = self.state
-        return bool(
-            state.heap_size > 0
-            or state.next_arrival < state.num_arrivals
-            or state.num_timers > 0
-            or state.num_selected > 0
-            or (state.reoffer and state.num_marked > 0 and state.num_runnable_open > 0)
+    def _names(self) -> list[str]:
+        own = {"stage": "slot", "limit": "executors", "delay_ms": "delay"}
+        return [own.get(part.name, part.name) for part in self._parts]
+
+    def refusal(self) -> InvalidDecisionError:
+        """What is wrong with the action that stopped this row, and what is allowed."""
+        self._facts[F.doing] = kernel.WAITS
+        slot, executors, *_ = action = self._action.tolist()
+        which = int(self._facts[F.invalid]) - 1
+        allowed = [np.flatnonzero(mask).tolist() for mask in self.cut(self._mask)]
+        if slot == self.padding.stages:
+            what = "idling"
+        elif 0 <= slot < int(self._facts[F.stages]):
+            stage = int(self._stage_ids[slot])
+            job = int(self.state.stage_job[stage])
+            what = f"stage {stage - int(self.state.job_first_stage[job])} of job {job}"
+        else:
+            what = "no stage"
+        stages = ", ".join(map(str, allowed[0][:8])) + (", ..." if len(allowed[0]) > 8 else "")
+        most = len(allowed[1])
+        text = f"action {action} is slot {slot} ({what}) with {executors + 1} executors; expected slot {stages}"
+        text += f" ({self.padding.stages} idles) and 0 to {most - 1} for 1 to {most} executors, as many as are offered"
+        if which > 1:
+            text += f"; {self._names()[which]} {action[which]} must be 0 to {allowed[which][-1]}"
+        return InvalidDecisionError(text)
+
+    def no_room(self) -> ConfigError:
+        """What there is no room for, after the row has run."""
+        padding, facts = self.padding, self._facts
+        present = (("jobs", facts[F.jobs]), ("stages", facts[F.stages]), ("edges", facts[F.edges]))
+        room = (padding.jobs, padding.stages, padding.edges)
+        short = [(*each, most) for each, most in zip(present, room, strict=True) if each[1] > most]
+        if not short:
+            return ConfigError(
+                f"more executors are offered than the {padding.executors} of the environment; make it with as many "
+                "executors as the cluster has"
+            )
+        name, number, most = short[0]
+        return ConfigError(
+            f"{number} {name} are in the system at {self._amounts[V.time_ms] / 1000:.1f} s, more than the {most} "
+            f"the observation has room for; make the environment with max_{name} of at least {number}"
         )
 
-    def _first_choice(self) -> tuple[int, int]:
-        """First stage that may be chosen, with the least limit that gives it an executor."""
-        seen = self._view.observe(False)
-        slot = int(np.flatnonzero(seen["stage_mask"])[0])
-        return int(self._view.stage_ids[slot]), int(seen["job_min_limit"][seen["stage_job"][slot]])
+    # ---- a state elsewhere ------------------------------------------------------------------------------------------
 
-    def _advance(self) -> tuple[dict, dict]:
-        """Run to the next decision that has a choice, or to the end."""
-        state = self.state
-        over = deadlock = False
-        try:
-            over = next(offers(state), END) is END
-        except DeadlockError:
-            state.offer_all()
-            try:
-                over = next(offers(state), END) is END
-            except DeadlockError:
-                over = deadlock = True
-        self._over = True  # also if there is no room for the observation
-        observation = self._view.observe(not over and self._may_idle())
-        info = self._info(observation, over, deadlock)
-        self._masks = info["action_mask"]
-        self._over = over
-        return observation, info
+    def decide(self, state: ClusterState, choose: Callable[[dict], Any]) -> tuple[int, ...]:
+        """Decision for a state elsewhere of what chooses an action from its observation.
 
-    def action_masks(self) -> np.ndarray:
-        """The present ``action_mask`` in one row, bool [choices of all parts], for sb3-contrib.
+        Of a cluster that is not simulated here, idling is valid while more executors work or move than are offered.
 
-        Libraries that ignore ``action_space.start`` give the position of a choice, not its value: add ``start`` to it.
+        Args:
+            state: A state with an open round of offers, or what has its fields.
+            choose: Function of an observation that returns an action.
 
         Raises:
-            ResetNeeded: No episode has begun.
+            InvalidDecisionError: The action is invalid, with ``invalid_action="error"``.
+            ConfigError: The observation has no room for the state.
         """
-        if self._masks is None:
-            raise ResetNeeded("no episode has begun; call reset() before action_masks()")
-        return np.concatenate(self._masks).astype(bool)
-
-    def _info(self, observation: dict[str, np.ndarray], over: bool, deadlock: bool) -> dict[str, Any]:
-        state = self.state
-        stages = observation["stage_mask"].copy()
-        slots = np.flatnonzero(stages[:-1])
-        jobs = observation["stage_job"][slots]
-        limits = np.zeros(self.padding.executors, dtype=np.int8)
-        if len(jobs):
-            most = self.padding.executors if state.job_limit else state.num_source
-            limits[observation["job_min_limit"][jobs].max() - 1 : most] = 1
-        masks = [stages, limits]
-        if self.padding.delay_steps:
-            steps = np.ones(self.padding.delays, dtype=np.int8)
-            steps[1:] = observation["delay_mask"][slots].all()
-            masks.append(steps)
-        if self.padding.classes > 1:
-            kinds = np.ones(self.padding.class_choices, dtype=np.int8)
-            kinds[1:] = observation["class_mask"][slots].all(axis=0)
-            masks.append(kinds)
-        jobs_shown = np.full(self.padding.jobs, -1, dtype=np.int32)
-        jobs_shown[: len(self._view.job_ids)] = self._view.job_ids
-        info = {
-            "time_ms": state.now_ms,
-            "jobs": jobs_shown,
-            "action_mask": tuple(masks),
-            "invalid_action": False,
-            "invalid_reason": "",
-            "deadlock": deadlock,
-        }
-        if over:
-            info["num_unfinished"] = state.num_jobs - state.num_done
-            outcome = outcome_of(state)
-            if state.num_done:
-                info[AVG_JCT.column] = AVG_JCT.score(outcome)
-            if state.num_done == state.num_jobs:
-                info[MAKESPAN.column] = MAKESPAN.score(outcome)
-        return info
+        row = self._memory.row(self._row)
+        if isinstance(state, ClusterState):
+            room = kernel.observe(state.address, *row)
+        else:
+            busy = int(state.stage_executors.sum()) + int(state.job_moving.sum()) > state.num_source
+            room = kernel.observe_cluster(state, busy, *row)
+        if not room:
+            raise self.no_room()
+        self.state = state
+        self._action[:] = self._whole_numbers(choose(self.observe()))
+        choice = np.empty(NUM_PARTS)
+        self._facts[F.invalid] = kernel.take_action(state, self._action, choice, *row[1:3], *row[5:])
+        if self.strict and self._facts[F.invalid]:
+            raise self.refusal()
+        return parts_of(choice)
 
     # ---- looking at it ----------------------------------------------------------------------------------------------
 
@@ -379,10 +428,28 @@ class SparkClusterEnv(gymnasium.Env):
         Raises:
             ConfigError: The stage's job is not in the system.
         """
-        slots = np.flatnonzero(self._view.stage_ids == stage)
+        slots = np.flatnonzero(self._stage_ids == stage)
         if not len(slots):
             raise ConfigError(f"stage {stage} is not in the present observation")
         return int(slots[0])
+
+    def action_of(self, stage: int, limit: int = 1) -> np.ndarray:
+        """Action of a scheduler's decision, such as one to imitate, int64 [parts]; no delay, best fit.
+
+        Args:
+            stage: Stage id, -1 to idle.
+            limit: As in :meth:`decima.systems.spark.state.ClusterState.decide`.
+
+        Raises:
+            ConfigError: The stage's job is not in the system.
+        """
+        action = np.zeros(len(self._parts), dtype=np.int64)
+        action[0] = self.padding.stages if stage < 0 else self.slot_of(stage)
+        if stage >= 0:
+            row = self._views["stage_job"][action[0]]
+            kept = int(self._views["job_allocation"][row]) if self.state.job_limit else 0
+            action[1] = min(limit - kept, self.state.num_source) - 1
+        return action
 
     def result(self) -> Result:
         """Outcome of the episode so far; with its log if the environment keeps one."""

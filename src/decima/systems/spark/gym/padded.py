@@ -7,15 +7,14 @@ at 0 in every observation. An edge goes parent -> child.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from decima.core.checks import check_whole
-from decima.core.errors import ConfigError
-from decima.systems.spark.fields import WITHHELD
-from decima.systems.spark.rules.choices import kept_executors
-from decima.systems.spark.rules.delays import delay_refusal
+from decima.systems.spark.gym import kernel
+from decima.systems.spark.gym.kernel import FLAGS, FLOATS, INTS, MASKS, F
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.workload.jobs import Workload
@@ -47,6 +46,10 @@ class Part:
     fill: int
     doc: str
 
+    def length(self, padding: Padding) -> int:
+        """Number of entries."""
+        return math.prod(padding.size(extent) for extent in self.shape)
+
 
 LAYOUT = (
     Part("stages", ("stages", len(STAGE_FEATURES)), np.float32, 0, _MOST, 0, "columns STAGE_FEATURES"),
@@ -55,10 +58,16 @@ LAYOUT = (
     Part("stage_mask", ("slots",), np.int8, 0, 1, 0, "1: the stage may be chosen; the last entry stands for idling"),
     Part("jobs", ("jobs", len(JOB_FEATURES)), np.float32, 0, _MOST, 0, "columns JOB_FEATURES"),
     Part("job_allocation", ("jobs",), np.int32, 0, "executors", 0, "executors it keeps, without those being offered"),
-    Part("job_min_limit", ("jobs",), np.int32, 0, "executors", 0, "least valid limit; 0: padding"),
     Part("source_job", (1,), np.int32, -1, "last_job", -1, "row of the job the offered executors are with, -1: none"),
     Part("free_executors", (1,), np.int32, 0, "executors", 0, "executors offered"),
     Part("time_s", (1,), np.float32, 0, _MOST, 0, "simulated time"),
+)
+
+# What is shown beside the observation.
+PRIVATE = (
+    Part("job_ids", ("jobs",), np.int32, -1, "last_job", -1, "job of every row; -1: padding"),
+    Part("stage_ids", ("stages",), np.int32, -1, "last_stage", -1, "stage id of every row; -1: padding"),
+    Part("executors_mask", ("executors",), np.int8, 0, 1, 0, "1: so many executors and one more may be given"),
 )
 
 # Further arrays of environments in which stages can be delayed.
@@ -165,104 +174,89 @@ class Padding:
         """A number, or the size of that name."""
         return getattr(self, extent) if isinstance(extent, str) else extent
 
-    def empty(self) -> dict[str, np.ndarray]:
-        """An observation of nothing but padding."""
-        return {part.name: np.full([self.size(n) for n in part.shape], part.fill, part.dtype) for part in self.layout}
 
+class Memory:
+    """Observations and masks of N clusters in arrays that are allocated once and written by :mod:`.kernel`.
 
-def _ranges(first: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """``first[i], first[i] + 1, ...``, ``count[i]`` of them, one after the other."""
-    before = np.cumsum(count) - count
-    return np.repeat(first - before, count) + np.arange(int(count.sum()))
-
-
-class PaddedView:
-    """Reads a state into padded arrays.
+    Args:
+        padding: Sizes.
+        rows: Number N of clusters.
+        parts: Numbers of an action.
+        objective: What costs are, see :data:`.kernel.SIZES`.
 
     Attributes:
-        job_ids: int [jobs in the system], job of each row of the last observation.
-        stage_ids: int [their stages], stage id of each row.
+        states: State of every row, None before its first episode.
+        actions: int64 [N, parts].
+        facts: int64 [N, columns], columns :data:`.kernel.FACTS`.
+        amounts: float64 [N, columns], columns :data:`.kernel.AMOUNTS`.
     """
 
-    def __init__(self, state: ClusterState, padding: Padding) -> None:
-        self._state = state
-        self._padding = padding
-        self.job_ids = np.zeros(0, dtype=np.int64)
-        self.stage_ids = np.zeros(0, dtype=np.int64)
+    def __init__(self, padding: Padding, rows: int, parts: int, objective: int) -> None:
+        self.padding, self.objective = padding, objective
+        self.states: list[ClusterState | None] = [None] * rows
+        lengths = dict.fromkeys((*FLOATS, *INTS, *FLAGS), 0) | {part.name: part.length(padding) for part in PRIVATE}
+        lengths |= {part.name: part.length(padding) for part in padding.layout}
+        lengths |= {"delays_mask": padding.delays} if padding.delay_steps else {}
+        lengths |= {"classes_mask": padding.class_choices} if padding.classes > 1 else {}
+        fills = {part.name: part.fill for part in (*LAYOUT, *PRIVATE)}
+        self._places: dict[str, tuple[np.ndarray, slice]] = {}
+        blocks = []
+        for names, dtype in ((FLOATS, np.float32), (INTS, np.int32), (FLAGS, np.int8)):
+            block = [np.full(lengths[name], fills.get(name, 0), dtype) for name in names]
+            blocks.append(np.tile(np.concatenate(block), (rows, 1)))
+            ends = np.cumsum([len(each) for each in block]).tolist()
+            for name, end in zip(names, ends, strict=True):
+                self._places[name] = (blocks[-1], slice(end - lengths[name], end))
+        sizes = padding.jobs, padding.stages, padding.edges, padding.delay_steps, padding.classes, objective
+        self.facts = np.zeros((rows, len(kernel.FACTS)), dtype=np.int64)
+        self.amounts = np.zeros((rows, len(kernel.AMOUNTS)))
+        self.actions = np.zeros((rows, parts), dtype=np.int64)
+        self._addresses = np.zeros(rows, dtype=np.int64)
+        self._arrays = (*blocks, self.facts, self.amounts)
+        self._shared = np.array(sizes), np.array([place.start for _, place in self._places.values()])
 
-    def observe(self, idle: bool) -> dict[str, np.ndarray]:
-        """The state as it is; ``idle`` says whether idling may be chosen.
+    def array(self, name: str) -> np.ndarray:
+        """All rows of an array, a view [N, entries]."""
+        block, place = self._places[name]
+        return block[:, place]
+
+    def views(self) -> dict[str, np.ndarray]:
+        """The arrays of the observation, [N, ...]."""
+        padding = self.padding
+        return {
+            part.name: self.array(part.name).reshape(-1, *(padding.size(extent) for extent in part.shape))
+            for part in padding.layout
+        }
+
+    def masks(self) -> np.ndarray:
+        """The masks of all parts of an action in one row, int8 [N, choices]."""
+        block, last = self._places[MASKS[-1]]
+        return block[:, : last.stop]
+
+    def row(self, row: int) -> tuple[np.ndarray, ...]:
+        """What :func:`.kernel.observe_cluster` takes about a row."""
+        return (*(array[row] for array in self._arrays), *self._shared)
+
+    def hold(self, row: int, state: ClusterState) -> None:
+        """Let a row show a state."""
+        self.states[row], self._addresses[row] = state, state.address
+
+    def copy_row(self, row: int, other: Memory, other_row: int) -> None:
+        """Copy a row into one of another memory of the same sizes."""
+        for mine, theirs in zip((*self._arrays, self.actions), (*other._arrays, other.actions), strict=True):
+            theirs[other_row] = mine[row]
+        if self.states[row] is not None:
+            other.hold(other_row, self.states[row])
+
+    def run(self, first: int, last: int, strict: bool) -> int:
+        """Let some rows do what they are about to do; the row of an invalid action, -1 if none stopped them.
 
         Raises:
-            ConfigError: More jobs, stages or edges are in the system than the padding has room for.
+            WorkerError: This thread was told to stop.
         """
-        state, padding = self._state, self._padding
-        parts = padding.empty()
-        jobs = state.active[: state.num_active].astype(np.int64)
-        first = state.job_first_stage[jobs].astype(np.int64)
-        count = state.job_first_stage[jobs + 1] - first
-        stages = _ranges(first, count)
-        rows = state.stage_row[stages]
-        first_edge = state.child_offset[rows]
-        num_edges = state.child_offset[rows + 1] - first_edge
-        children = state.child[_ranges(first_edge, num_edges)]
-        self.job_ids, self.stage_ids = jobs, stages
-        self._require_room(len(jobs), len(stages), len(children))
-        unfinished = state.stage_tasks[stages] - state.stage_finished_tasks[stages]
-        parts["stages"][: len(stages)] = np.stack(
-            [
-                state.stage_tasks[stages],
-                state.stage_tasks[stages] - state.stage_next[stages],
-                unfinished,
-                state.row_nominal_ms[rows] / 1000.0,
-                state.row_path_work_ms[rows] / 1000.0,
-                state.stage_executors[stages],
-                state.stage_commit[stages] + state.stage_moving[stages],
-                state.stage_runnable[stages],
-            ],
-            axis=1,
-        )
-        job_row = np.repeat(np.arange(len(jobs)), count)
-        parts["stage_job"][: len(stages)] = job_row
-        first_row = (np.cumsum(count) - count)[job_row]
-        parts["edges"][: len(children), 0] = np.repeat(np.arange(len(stages)), num_edges)
-        parts["edges"][: len(children), 1] = np.repeat(first_row, num_edges) + children
-
-        parts["jobs"][: len(jobs), 0] = (state.now_ms - state.job_arrival_ms[jobs]) / 1000.0
-        parts["jobs"][: len(jobs), 1] = state.job_work_ms[jobs] / 1000.0
-        remaining = unfinished * state.row_nominal_ms[rows]
-        parts["jobs"][: len(jobs), 2] = np.bincount(job_row, remaining, minlength=len(jobs)) / 1000.0
-        offered = state.num_source
-        allocation = kept_executors(state, jobs) - np.where(jobs == state.source_job, offered, 0)
-        parts["job_allocation"][: len(jobs)] = allocation
-        parts["job_min_limit"][: len(jobs)] = allocation + 1 if state.job_limit else 1
-        if offered:  # a round is open
-            parts["stage_mask"][: len(stages)] = state.stage_in_frontier[stages]
-            parts["stage_mask"][-1] = idle
-            parts["source_job"][0] = next(iter(np.flatnonzero(jobs == state.source_job)), -1)
-        if padding.delay_steps:
-            slot = state.stage_slot[stages]
-            left_ms = np.where(slot == WITHHELD, state.slot_end_ms[stages] - state.now_ms, 0.0)
-            parts["stage_delayed"][: len(stages)] = slot != 0
-            parts["slot_left_s"][: len(stages)] = left_ms / 1000.0
-            for row in np.flatnonzero(parts["stage_mask"][: len(stages)]):
-                parts["delay_mask"][row] = delay_refusal(state, stages[row]) == 0
-        if padding.classes > 1:
-            parts["requests"][: len(stages)] = np.stack([state.stage_memory[stages], state.stage_cpu[stages]], axis=1)
-            parts["class_sizes"][:] = np.stack([state.class_memory, state.class_cpu], axis=1)
-            parts["class_offers"][:] = state.class_offers
-            fits = state.group_fits[state.stage_group[stages]][:, None] >> np.arange(padding.classes) & 1
-            chosen = parts["stage_mask"][: len(stages), None] & (state.class_offers > 0)
-            parts["class_mask"][: len(stages)] = fits & chosen
-        parts["free_executors"][0] = offered
-        parts["time_s"][0] = state.now_ms / 1000.0
-        return parts
-
-    def _require_room(self, *present: int) -> None:
-        room = (self._padding.jobs, self._padding.stages, self._padding.edges)
-        for name, number, most in zip(("jobs", "stages", "edges"), present, room, strict=True):
-            if number > most:
-                raise ConfigError(
-                    f"{number} {name} are in the system at {self._state.now_ms / 1000:.1f} s, more than the {most} "
-                    f"the observation has room for; make the environment with max_{name} of at least {number}"
-                )
+        numbers = (kernel.advance_address(), self._addresses, self.actions, *self._arrays, *self._shared)
+        while (answer := kernel.step_clusters(first, last, strict, *numbers)) == kernel.UNFINISHED:
+            for row in range(first, last):
+                if self.facts[row, F.doing] != kernel.WAITS:
+                    self.states[row].heed(int(self.facts[row, F.code]))
+        return answer

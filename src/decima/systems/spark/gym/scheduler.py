@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from copy import copy
 from typing import Any
@@ -18,26 +19,38 @@ from decima.systems.spark.schedulers.interface import Decision, Observation
 class GymScheduler:
     """Scheduler that asks a policy of the environment; see :func:`as_scheduler`."""
 
-    def __init__(self, policy: Any, env: gymnasium.Env, name: str) -> None:
+    def __init__(self, policy: Any, env: gymnasium.Env | None, name: str) -> None:
         self.name = name
         self._policy = policy
         self._predict: Callable = getattr(policy, "predict", policy)
         if not callable(self._predict):
             raise ConfigError(f"a policy is a function of an observation or has predict, got {policy!r:.60}")
-        if not isinstance(env.unwrapped, SparkClusterEnv):
+        vector = policy.get_env() if env is None and hasattr(policy, "get_env") else None
+        env = vector.envs[0] if hasattr(vector, "envs") else env
+        if env is None:
+            raise ConfigError("the policy has no environment; expected the one that it was trained in, as env")
+        if not isinstance(getattr(env, "unwrapped", None), SparkClusterEnv):
             raise ConfigError(f"expected an environment decima/SparkCluster-v0, got {env!r:.60}")
-        self._env = copy(env.unwrapped)  # its episode goes on undisturbed
-        self._seen, self._acts, wrapper = [], [], env
-        while wrapper is not env.unwrapped:
+        self._outer = _detached(env)  # the episode of the other goes on undisturbed
+        self._env = self._outer.unwrapped
+        asked = inspect.signature(self._predict).parameters if hasattr(policy, "predict") else {}
+        self._masked, self._options = "action_masks" in asked, {}
+        if "deterministic" in asked:
+            self._options["deterministic"] = True
+        self._seen, self._acts, wrapper = [], [], self._outer
+        while wrapper is not self._env:
             if isinstance(wrapper, gymnasium.ObservationWrapper):
                 self._seen.insert(0, wrapper.observation)
             elif isinstance(wrapper, gymnasium.ActionWrapper):
                 self._acts.append(wrapper.action)
             wrapper = wrapper.env
+        while vector is not None:  # such as VecNormalize
+            if hasattr(vector, "normalize_obs"):
+                self._seen.append(vector.normalize_obs)
+            vector = getattr(vector, "venv", None)
 
     def reset(self, rng: np.random.Generator) -> None:
         """Forget the last run; a policy with ``reset`` forgets, too."""
-        self._env.state = None
         if hasattr(self._policy, "reset"):
             self._policy.reset()
 
@@ -54,22 +67,35 @@ class GymScheduler:
     def _choose(self, arrays: dict[str, np.ndarray]) -> Any:
         for see in self._seen:
             arrays = see(arrays)
-        action = self._predict(arrays)
+        options = dict(self._options)
+        if self._masked:
+            options["action_masks"] = self._outer.get_wrapper_attr("action_masks")()
+        action = self._predict(arrays, **options)
         action = action[0] if hasattr(self._policy, "predict") else action
         for act in self._acts:
             action = act(action)
         return action
 
 
-def as_scheduler(policy: Any, env: gymnasium.Env, name: str = "policy") -> GymScheduler:
+def _detached(env: gymnasium.Env) -> gymnasium.Env:
+    """Copy of an environment and its wrappers."""
+    other = copy(env)
+    if env is not env.unwrapped:
+        other.env = _detached(env.env)
+    return other
+
+
+def as_scheduler(policy: Any, env: gymnasium.Env | None = None, name: str = "policy") -> GymScheduler:
     """Make a scheduler of a policy that was learned in Gymnasium.
 
     The policy sees the arrays that it saw in the environment, through the same wrappers of observations and actions.
 
     Args:
         policy: Function of an observation that returns an action; or an object with ``predict(observation)`` that
-            returns an action and a state, as in Stable-Baselines3.
-        env: The environment that it was trained in, wrapped as it was. Its room for jobs, stages and edges counts.
+            returns an action and a state, such as a model of Stable-Baselines3. It decides deterministically, and gets
+            the masks if it takes ``action_masks``, as ``MaskablePPO`` does.
+        env: The environment that it was trained in, wrapped as it was. Its room for jobs, stages and edges counts. That
+            of a model of Stable-Baselines3, when omitted.
         name: What tables call it.
 
     Raises:

@@ -12,6 +12,7 @@ import decima
 from decima.core.errors import ConfigError
 from decima.systems.spark.gym.environment import SparkClusterEnv
 from decima.systems.spark.gym.scheduler import as_scheduler
+from decima.systems.spark.schedulers.interface import Observation
 
 
 class Shortest:
@@ -24,11 +25,12 @@ class Shortest:
         self.seen.append({name: values.copy() for name, values in observation.items()})
         slots = np.flatnonzero(observation["stage_mask"][:-1])
         if not len(slots):
-            return np.array([len(observation["stage_mask"]) - 1, 1])
+            return np.array([len(observation["stage_mask"]) - 1, 0])
         work = observation["jobs"][observation["stage_job"][slots], 2]
         slot = slots[np.argmin(work)]
-        least = observation["job_min_limit"][observation["stage_job"][slot]]
-        return np.array([slot, max(int(least), 3)])
+        more = 3 - observation["job_allocation"][observation["stage_job"][slot]]
+        action = [slot, max(1, min(more, observation["free_executors"][0])) - 1]
+        return np.array(action + [0] * (("delay_mask" in observation) + ("class_mask" in observation)))
 
 
 JOBS = decima.workload.synthetic_poisson(6, 20.0, 1, ["xs", "s"])
@@ -89,6 +91,52 @@ def test_decima_gym_is_a_module_with_both_environments():
     env = gymnasium.make("decima/SparkCluster-v0", workload="synthetic:n=2,sizes=xs", executors=3)
     draws = {env.reset(seed=seed)[0]["jobs"].tobytes() for seed in range(3)}
     assert len(draws) > 1
+
+
+def test_a_cluster_with_more_executors_than_the_environment_is_refused():
+    scheduler = as_scheduler(Shortest(), SparkClusterEnv(JOBS, 5))
+    with pytest.raises(ConfigError, match="more executors are offered than the 5 of the environment"):
+        decima.simulate(JOBS, scheduler, executors=6)
+
+
+class Fields:
+    """Attributes of a state, as the service and the benchmark show them: no events, no arrivals ahead."""
+
+    def __init__(self, state):
+        self._state = state
+
+    def __getattr__(self, name):
+        assert name not in ("address", "heap_size", "next_arrival", "num_timers", "num_selected", "num_marked"), name
+        return getattr(self._state, name)
+
+
+@pytest.mark.parametrize("options", [{"executors": 5}, {"classes": ((0.5, 2), (1.0, 3)), "delay_steps": 2}])
+def test_a_state_of_another_cluster_shows_the_same_arrays(options):
+    env = SparkClusterEnv(JOBS, **options)
+    here, elsewhere = Shortest(), Shortest()
+    schedulers = as_scheduler(here, env), as_scheduler(elsewhere, env)
+    options = {name: value for name, value in options.items() if name != "delay_steps"}
+
+    class Both:
+        name = "both"
+
+        def reset(self, rng):
+            """Nothing to forget."""
+
+        def decide(self, observation):
+            decisions = [
+                schedulers[0].decide(observation),
+                schedulers[1].decide(Observation(Fields(observation.state))),
+            ]
+            assert decisions[0] == decisions[1]
+            return decisions[0]
+
+    decima.simulate(JOBS, Both(), **options)
+    assert len(here.seen) > 20
+    for compiled, plain in zip(here.seen, elsewhere.seen, strict=True):
+        for name, values in compiled.items():
+            shown = slice(None, -1) if name == "stage_mask" else slice(None)  # the last entry stands for idling
+            np.testing.assert_array_equal(values[shown], plain[name][shown], err_msg=name)
 
 
 @pytest.mark.parametrize("names", ["STAGE_FEATURES", "JOB_FEATURES"])

@@ -12,6 +12,7 @@ from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.record import collect_record
 from decima.systems.spark.policy.scheduler import record_episode
 from decima.systems.spark.schedulers import Observation, check_scheduler, make_scheduler
+from decima.systems.spark.schedulers.interface import decision_parts
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.unit.systems.spark.policy.policies import BASES, finish_times, make_policy, make_state
 
@@ -84,7 +85,7 @@ def test_the_policy_of_an_environment():
     over = False
     while not over:
         decision = policy.decide(observation)
-        action = np.array([env.slot_of(decision.stage), decision.parallelism_limit])
+        action = env.action_of(*decision_parts(decision)[:2])
         _, _, terminated, truncated, info = env.step(action)
         assert not info["invalid_action"]
         over = terminated or truncated

@@ -15,13 +15,13 @@ PAGE = (DOCS / "schedulers.md").read_text(encoding="utf-8")
 def test_code_blocks_run_in_order(tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```$", CODE, flags=re.MULTILINE | re.DOTALL)
     blocks = [block for block in blocks if "as_scheduler(policy" not in block]  # the reader's own policy
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     script = tmp_path / "example.py"
     script.write_text("\n".join(blocks), encoding="utf-8")
     command = [sys.executable, "-W", "error::UserWarning", str(script)]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.stderr == ""
-    written, checked, error, compiled, largest, rewards = finished.stdout.splitlines()
+    written, checked, error, compiled, largest, rewards, shapes = finished.stdout.splitlines()
     own, fair = map(int, re.fullmatch(r"average JCT (\d+) s, with fair sharing (\d+) s", written).groups())
     assert 0 < own < fair
     assert checked.startswith("shortest_remaining (Python) keeps to the interface: 44 cases, ")
@@ -29,6 +29,7 @@ def test_code_blocks_run_in_order(tmp_path):
     assert compiled.startswith("largest_first (compiled) keeps to the interface: ")
     assert int(re.fullmatch(r"average JCT (\d+) s", largest)[1]) > fair
     assert re.fullmatch(r"sum of rewards -\d+, jobs unfinished \d+", rewards)
+    assert re.fullmatch(r"\(8, \d+, 8\) \(8, \d+\)", shapes)
 
 
 def test_every_baseline_is_in_the_table():
