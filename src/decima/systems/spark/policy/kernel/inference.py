@@ -5,6 +5,7 @@ if the network has that head, whatever is made of them; with a teacher it draws 
 without a teacher draws none.
 """
 
+from collections import namedtuple
 from math import log
 
 from decima.core.decision import CompiledDecision, call_decide
@@ -50,6 +51,10 @@ from decima.systems.spark.rules.classes import ANY_CLASS, best_fit
 
 # A stage that no engine accepts: the way to report that the network has no answer.
 IMPOSSIBLE = -2
+# What is chosen for a candidate: number ``position`` of the ``limits`` limits from ``base`` executors on. Those from
+# number ``effects`` on have one effect, since ``most`` executors can be used. ``total``: sum of the weights of all, 0
+# where the stage is delayed. ``delay``: r of the idle slot, chosen where ``free``, with the logarithm of that.
+Choice = namedtuple("Choice", ["base", "limits", "effects", "most", "position", "total", "delay", "free", "log_delay"])
 
 
 @njit
@@ -80,58 +85,89 @@ def _weigh_limits(state, stage, base, limits):
 
 
 @njit
-def _choose_limit(state, limits, classes, total, uniform):
-    """Choose among weighed limits; returns the index of the limit."""
-    if policy_of(state).net_greedy:
-        return best_class(state, limits, classes) - 1 if classes > 1 else 0
-    return draw_index(state, limits, total, uniform)
+def _log_chance(state, candidate, best, total):
+    """Logarithm of the probability of a weighed candidate."""
+    score = policy_of(state).net_score
+    return float(score[candidate]) - float(score[best]) - log(total)
 
 
 @njit
-def _act(state, stage, executor_class, limit, used):
-    """Decide for the stage and class with the limit, as the mode has it."""
+def _choose_limit(state, candidate, limit_chance, delay_chance, weigh):
+    """Choose idle slot and limit for a candidate; :data:`Choice`.
+
+    Args:
+        state: A cluster state with a policy.
+        candidate: Index of the stage, or of its pair with a class.
+        limit_chance: Uniform number, for a policy that samples.
+        delay_chance: The same for the idle slot.
+        weigh: Limits are weighed even if all have one effect and none is drawn.
+    """
+    policy = policy_of(state)
+    stage = policy.net_candidates[candidate]
+    base, limits, effects, most = limit_range(state, stage, policy.net_candidate_class[candidate])
+    total, position = 1.0, 0
+    delay, log_delay = 0, 0.0
+    free = delay_free(state, stage)
+    if free:
+        delay, log_delay = choose_delay(state, stage, delay_chance)
+    if policy.net_layout[LIMIT] != LIMIT_NONE:
+        if delay > 0:
+            effects, total = 1, 0.0  # the limit has no effect
+        else:
+            if effects > 1 or weigh or not policy.net_greedy:
+                total = _weigh_limits(state, stage, base, limits)
+            if not policy.net_greedy:
+                position = draw_index(state, limits, total, limit_chance)
+            elif effects > 1:
+                position = best_class(state, limits, effects) - 1
+    return Choice(base, limits, effects, most, position, total, delay, free, log_delay)
+
+
+@njit
+def _act(state, candidate, choice):
+    """Decide for a candidate as chosen, or idle as chosen."""
     policy = policy_of(state)
     encoding = policy.net_layout[LIMIT]
+    if choice.delay > 0 and policy.net_layout[HOLD]:
+        choose_idle(state)
+        return
+    stage = policy.net_candidates[candidate]
+    executor_class = ANY_CLASS if choice.delay > 0 else policy.net_candidate_class[candidate]
+    limit, used = 0, choice.most
+    if encoding != LIMIT_NONE:
+        limit = limit_at(state, choice.base, choice.position)
+        used = min(limit - choice.base, choice.most)
     choose_class(state, stage, used, executor_class)
     if state.job_limit and encoding in (LIMIT_INPUT, LIMIT_OUTPUT):
         state.action[ACTION_LIMIT] = limit
+    if choice.delay > 0:
+        state.action[DELAY] = delay_ms(state, stage, choice.delay)
 
 
 @njit
-def _act_idle(state, stage, limit, used, delay):
-    """Decide to idle: with the offered executors, or by delaying the stage."""
-    policy = policy_of(state)
-    if policy.net_layout[HOLD]:
-        choose_idle(state)
-        return
-    _act(state, stage, ANY_CLASS, limit, used)
-    state.action[DELAY] = delay_ms(state, stage, delay)
-
-
-@njit
-def _record(state, count, choice, log_stage, base, limits, classes, position, total, delay, free, log_delay):
+def _record(state, count, candidate, log_stage, choice):
     """Record a decision with the probabilities of its limit and effect.
 
-    With a sum of weights of 0 they were not, since the stage is delayed and no limit has an effect.
+    With a sum of weights of 0 they were not weighed, since the stage is delayed and no limit has an effect.
     """
     limit = first = last = low = high = 0
     log_limit = log_class = 0.0
+    base, limits, effects, position = choice.base, choice.limits, choice.effects, choice.position
     if policy_of(state).net_layout[LIMIT] != LIMIT_NONE:
         first = limit_at(state, base, 0)
         last = limit_at(state, base, limits - 1)
         limit, low, high = first, first, last
-        if total != 0.0:
-            effect = min(position + 1, classes)
+        if choice.total != 0.0:
+            effect = min(position + 1, effects)
             limit = limit_at(state, base, position)
             low = limit_at(state, base, effect - 1)
-            high = last if effect == classes else low
-            score = policy_of(state).net_score
-            log_limit = float(score[position]) - float(score[best_index(state, limits)]) - log(total)
-            if classes > 1:
-                log_class = log_class_weight(state, limits, classes, effect) - log(total)
+            high = last if effect == effects else low
+            log_limit = _log_chance(state, position, best_index(state, limits), choice.total)
+            if effects > 1:
+                log_class = log_class_weight(state, limits, effects, effect) - log(choice.total)
     record_decision(
-        state, count, choice, log_stage, limit, first, last, low, high, classes, log_limit, log_class,
-        delay, free, log_delay,
+        state, count, candidate, log_stage, limit, first, last, low, high, effects, log_limit, log_class,
+        choice.delay, choice.free, choice.log_delay,
     )  # fmt: skip
 
 
@@ -195,24 +231,99 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
     """
     policy = policy_of(state)
     seen = policy.net_candidates[target]
-    base, limits, classes, most = limit_range(state, seen, policy.net_candidate_class[target])
+    base, limits, effects, most = limit_range(state, seen, policy.net_candidate_class[target])
     if state.job_limit:
         wanted -= job_allocation(state, state.stage_job[seen])
     unlimited = policy.net_layout[LIMIT] == LIMIT_NONE
     wanted = max(1, min(wanted, 1 if unlimited else most))
     free = delay_free(state, seen) if _learns_to_idle(state) else 0
-    delay = 0
-    log_delay = 0.0
+    delay, log_delay = 0, 0.0
     if free:
         delay, log_delay = delay_of_teacher(state, seen, 1.0 if stage == NONE else length_ms)
-    total = 1.0
-    position = 0
+    total, position = 1.0, 0
     if not unlimited:
-        position = nearest_limit(state, base, classes, most, wanted)
+        position = nearest_limit(state, base, effects, most, wanted)
         if delay > 0:
-            classes = 1  # the limit has no effect
-        total = 0.0 if delay > 0 else _weigh_limits(state, seen, base, limits)
-    _record(state, count, target, log_stage, base, limits, classes, position, total, delay, free, log_delay)
+            effects, total = 1, 0.0  # the limit has no effect
+        else:
+            total = _weigh_limits(state, seen, base, limits)
+    choice = Choice(base, limits, effects, most, position, total, delay, free, log_delay)
+    _record(state, count, target, log_stage, choice)
+
+
+@njit
+def _score_candidates(state):
+    """Number of candidates, scored; 0 if a score is not a finite number."""
+    embed(state)
+    count = list_candidates(state)
+    score_stages(state, count)
+    return count if scores_finite(state, count) else 0
+
+
+@njit
+def _draw_chances(state):
+    """Uniform numbers for stage, limit and idle slot; a greedy policy draws none."""
+    policy = policy_of(state)
+    stage_chance = limit_chance = delay_chance = 0.0
+    if not policy.net_greedy:
+        stage_chance = _uniform(state)
+        limit_chance = _uniform(state)
+        if policy.net_layout[DELAYS] > 0:
+            delay_chance = _uniform(state)
+    return stage_chance, limit_chance, delay_chance
+
+
+@njit
+def _decide_alone(state):
+    """Decide by the network, without a teacher; record if asked."""
+    policy = policy_of(state)
+    stage_chance, limit_chance, delay_chance = _draw_chances(state)
+    count = _score_candidates(state)
+    if count == 0:
+        return
+    best = best_index(state, count)
+    candidate = best
+    log_stage = 0.0
+    if not policy.net_greedy or policy.net_record:
+        total = weigh_scores(state, count)
+        if not policy.net_greedy:
+            candidate = draw_index(state, count, total, stage_chance)
+        log_stage = _log_chance(state, candidate, best, total)
+    choice = _choose_limit(state, candidate, limit_chance, delay_chance, policy.net_record != 0)
+    if policy.net_record:
+        _record(state, count, candidate, log_stage, choice)
+    _act(state, candidate, choice)
+
+
+@njit
+def _decide_taught(state):
+    """Decide as the teacher or by the network; record what the teacher decides."""
+    policy = policy_of(state)
+    call_decide(policy.net_teacher, state)
+    stage, limit = int(state.action[STAGE]), int(state.action[ACTION_LIMIT])
+    executor_class, length_ms = int(state.action[CLASS]), float(state.action[DELAY])
+    follow = _uniform(state) < policy.net_teacher_share
+    stage_chance, limit_chance, delay_chance = _draw_chances(state)
+    if follow and stage == NONE and not _learns_to_idle(state):
+        return
+    count = _score_candidates(state)
+    if count == 0:
+        return
+    best = best_index(state, count)
+    candidate = best
+    target = NONE
+    log_stage = 0.0
+    if not policy.net_greedy or policy.net_record:
+        total = weigh_scores(state, count)
+        if not policy.net_greedy:
+            candidate = draw_index(state, count, total, stage_chance)
+        target = _teacher_target(state, count, candidate, stage, executor_class, length_ms)
+        if target != NONE:
+            log_stage = _log_chance(state, target, best, total)
+    if not follow:
+        _act(state, candidate, _choose_limit(state, candidate, limit_chance, delay_chance, False))
+    if policy.net_record and target != NONE:
+        _record_teacher(state, count, target, log_stage, stage, limit, length_ms)
 
 
 @CompiledDecision
@@ -225,91 +336,12 @@ def decide_learned(address):
         return
     if not policy.net_ready:
         _prepare(state)
-    teacher_stage = NONE
-    teacher_limit = 0
-    teacher_class = ANY_CLASS
-    teacher_delay_ms = 0.0
-    follow = False
-    if policy.net_teacher != 0:
-        call_decide(policy.net_teacher, state)
-        teacher_stage = int(state.action[STAGE])
-        teacher_limit = int(state.action[ACTION_LIMIT])
-        teacher_class = int(state.action[CLASS])
-        teacher_delay_ms = float(state.action[DELAY])
-        follow = _uniform(state) < policy.net_teacher_share
-    stage_chance = 0.0
-    limit_chance = 0.0
-    delay_chance = 0.0
-    if not policy.net_greedy:
-        stage_chance = _uniform(state)
-        limit_chance = _uniform(state)
-        if policy.net_layout[DELAYS] > 0:
-            delay_chance = _uniform(state)
-    if follow and teacher_stage == NONE and not _learns_to_idle(state):
-        return
-    embed(state)
-    count = list_candidates(state)
-    score_stages(state, count)
-    if not scores_finite(state, count):
-        state.action[STAGE] = IMPOSSIBLE
-        return
-    best = best_index(state, count)
-    best_score = float(policy.net_score[best])
-    choice = best
-    target = NONE
-    log_stage = 0.0
-    if not policy.net_greedy or policy.net_record:
-        total = weigh_scores(state, count)
-        if not policy.net_greedy:
-            choice = draw_index(state, count, total, stage_chance)
-        target = choice
-        if policy.net_teacher != 0:
-            target = _teacher_target(state, count, choice, teacher_stage, teacher_class, teacher_delay_ms)
-        if target != NONE:
-            log_stage = float(policy.net_score[target]) - best_score - log(total)
-    unlimited = policy.net_layout[LIMIT] == LIMIT_NONE
-    stage = policy.net_candidates[choice]
-    executor_class = policy.net_candidate_class[choice]
-    limit = 0
-    used = 0
-    delay = 0
-    if not follow:
-        base, limits, classes, most = limit_range(state, stage, executor_class)
-        record = policy.net_record and policy.net_teacher == 0
-        total = 1.0
-        position = 0
-        free = delay_free(state, stage)
-        log_delay = 0.0
-        if free:
-            delay, log_delay = choose_delay(state, stage, delay_chance)
-            if delay > 0 and not unlimited:
-                classes = 1  # the limit has no effect
-        if unlimited:
-            used = most
-        else:
-            if delay > 0:
-                total = 0.0
-            else:
-                # One effect and nothing to draw or to record: the scores do not matter.
-                if classes > 1 or record or not policy.net_greedy:
-                    total = _weigh_limits(state, stage, base, limits)
-                position = _choose_limit(state, limits, classes, total, limit_chance)
-            limit = limit_at(state, base, position)
-            used = min(limit - base, most)
-        if record:
-            _record(state, count, choice, log_stage, base, limits, classes, position, total, delay, free, log_delay)
-    if policy.net_teacher != 0 and policy.net_record and target != NONE:
-        _record_teacher(state, count, target, log_stage, teacher_stage, teacher_limit, teacher_delay_ms)
+    if policy.net_teacher == 0:
+        _decide_alone(state)
+    else:
+        _decide_taught(state)
     if state.no_answer:
         state.action[STAGE] = IMPOSSIBLE
-    elif follow:
-        state.action[STAGE] = teacher_stage
-        state.action[ACTION_LIMIT] = teacher_limit
-        state.action[CLASS] = teacher_class
-    elif delay > 0:
-        _act_idle(state, stage, limit, used, delay)
-    else:
-        _act(state, stage, executor_class, limit, used)
 
 
 @CompiledDecision
