@@ -118,6 +118,7 @@ class Recipe:
             ConfigError: A name is unknown, a value out of range, or values contradict each other.
         """
         name, algorithm = values.pop("name", "paper"), values.pop("algorithm", "reinforce")
+        values = {key: value for key, value in values.items() if GONE.get(key, ...) != value}
         parts = _parts(algorithm)
         known = _known(parts)
         for key in values:

@@ -169,6 +169,9 @@ IN_STAGE = {
     "own parent": (stage(parents=["s"]), "is its own parent"),
     "fractional parent": (stage(parents=[0.5]), "parent is 0.5; expected an integer"),
     "parents not a list": (stage(parents="ok"), 'parents is "ok"; expected a list'),
+    "zero memory": (stage(memory=0), "memory is 0; expected a finite number above 0"),
+    "NaN memory": (stage(memory=float("nan")), "memory is nan"),
+    "text for memory": (stage(memory="much"), 'memory is "much"; expected a number'),
 }
 
 
@@ -211,6 +214,8 @@ ELSEWHERE = {
         ],
         "job 'etl': stages form a cycle",
     ),
+    "negative request": ([stage()[0] | {"requests": [1, -1]}], "stage 's': memory is -1.0"),
+    "too few requests": ([stage()[0] | {"requests": [1]}], "of each of 2 stages"),
     "unknown profile": ([{"profile": "p"}], "job 0: profile 'p' is not defined; the file defines []"),
     "level not a number": (levels({"five": 5}), "'etl'), stage 's': profile level 'five'"),
     "level zero": (levels({"0": 5}), "'etl'), stage 's': profile level '0'"),

@@ -101,7 +101,10 @@ class NodeBatch:
 
 
 def _graphs(seen: SeenInstance, record: NodeRecord, steps: np.ndarray) -> dict[str, np.ndarray]:
-    """Tensors of some decisions of one episode; a job has a new graph whenever it has lost nodes."""
+    """Tensors of some decisions of one episode.
+
+    A job that loses nodes has a new graph.
+    """
     instance = seen.instance
     placed = np.full(len(instance), len(record.chosen), dtype=np.int64)
     placed[record.chosen] = np.arange(len(record.chosen))
