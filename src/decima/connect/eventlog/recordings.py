@@ -447,7 +447,8 @@ def _application(application: Application, records: list[QueryRecord], warmup_ms
     name, workload = str(application.key), Workload((Job(profile),), LABEL)
     spans = np.stack([submit, finish], axis=1)
     held = _within(spans, _held(application))(start, finish.max()) - _within(spans)(start, finish.max())
-    of_queries = np.array([_worked(application, spans)(start, finish.max())])
+    # What the driver does after the last task has no stage that would wait for it.
+    of_queries = np.array([_worked(application, spans)(start, max(record.end_ms for record in records))])
     within, between_ms, unexplained_ms = np.array(driver).T
     slots, contended = cluster_slots(application), np.array(contention)
     plan = recorded_plan(application) or _plan_with_losses(application, spans, start)
@@ -545,7 +546,7 @@ def _directly_before(number: int, submit: np.ndarray, finish: np.ndarray) -> lis
 def _shared(used: Sequence[tuple[Application, list[QueryRecord]]], worked: bool = False) -> Recording:
     """Queries of all applications as jobs of one cluster.
 
-    ``worked``: recorded times without those in which the cluster had no executor yet.
+    ``worked``: recorded times to the end of the last task, without those in which the cluster had no executor yet.
     """
     pairs = [(record, application) for application, queries in used for record in queries]
     pairs.sort(key=lambda pair: pair[0].submit_ms)
@@ -555,7 +556,7 @@ def _shared(used: Sequence[tuple[Application, list[QueryRecord]]], worked: bool 
     jobs = tuple(Job(profiles[record.profile], record.submit_ms - begin, name=record.query) for record in records)
     recorded = np.array([record.finish_ms - record.submit_ms for record in records])
     if worked:
-        spans = [np.array([(record.submit_ms, record.finish_ms)]) for record in records]
+        spans = [np.array([(record.submit_ms, record.end_ms)]) for record in records]
         recorded = np.array([_worked(pair[1], span)(*span[0]) for pair, span in zip(pairs, spans, strict=True)])
     slots = max(cluster_slots(application) for application, _ in used)
     driver = np.concatenate([record.driver_ms for record in records])
