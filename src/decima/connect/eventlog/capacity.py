@@ -1,4 +1,4 @@
-"""Report on the capacity that event logs ask for: lines of the terminal, document and page."""
+"""Report on the capacity that event logs ask for."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def collect_profiles(
 
 
 def _by_warmth(job: str, runs: Sequence[_Run]) -> dict[str, list[_Run]]:
-    """First runs in their application under the name of the job, later ones with :data:`LATER` after it."""
+    """First runs under the job's name, later ones with :data:`LATER` after it."""
     parts: dict[str, list[_Run]] = defaultdict(list)
     begun: set[ApplicationKey] = set()
     for run in runs:

@@ -283,7 +283,7 @@ def _of_run(profile: JobProfile, table, data: float) -> JobProfile:
 
 
 class Warmup:
-    """What the first task of a slot since its process started takes beyond later ones of its stage.
+    """What the first task of a slot takes beyond later ones of its stage.
 
     The JVM loads classes and compiles code then: once for an application, not once for a query. It is measured on the
     stages with both kinds of tasks, weighted by the first ones.
@@ -307,7 +307,7 @@ class Warmup:
         self._share = 1.0 - excess_ms / cold_ms if excess_ms else 1.0  # of a later task's time in that of a first one
 
     def _warm(self, name: str, index: int, stage: Stage, level: int) -> np.ndarray:
-        """Durations of tasks that were not a slot's first one, best of the same run; empty without any."""
+        """Durations of other than first tasks, best of the same run; empty without any."""
         kinds = [stage.first[level], stage.rest[level]]
         if (later := self._later.get(name + LATER)) and stage.levels[level] in later[index].levels:
             at = later[index].levels.index(stage.levels[level])
@@ -315,7 +315,7 @@ class Warmup:
         return next((each for each in kinds if len(each)), kinds[0])
 
     def fill(self, profile: JobProfile) -> JobProfile:
-        """Profile in which a stage that ran only on new slots can run on others, too, without the warm-up."""
+        """Profile whose stages can run on slots that are not new."""
         stages = []
         for index, stage in enumerate(profile.stages):
             first = list(stage.first)
@@ -447,7 +447,8 @@ def _application(application: Application, records: list[QueryRecord], warmup_ms
     name, workload = str(application.key), Workload((Job(profile),), LABEL)
     spans = np.stack([submit, finish], axis=1)
     held = _within(spans, _held(application))(start, finish.max()) - _within(spans)(start, finish.max())
-    of_queries = np.array([_worked(application, spans)(start, finish.max())])
+    # What the driver does after the last task has no stage that would wait for it.
+    of_queries = np.array([_worked(application, spans)(start, max(record.end_ms for record in records))])
     within, between_ms, unexplained_ms = np.array(driver).T
     slots, contended = cluster_slots(application), np.array(contention)
     plan = recorded_plan(application) or _plan_with_losses(application, spans, start)
@@ -500,7 +501,7 @@ _INSTANCES = "spark.executor.instances"
 
 
 def _plan_with_losses(application: Application, spans: np.ndarray, start_ms: float) -> Plan | None:
-    """The recorded cluster of a fixed size with the executors that were lost with a task; None without any.
+    """The recorded cluster with executors that were lost with a task; None without any.
 
     Args:
         application: What ran.
@@ -545,7 +546,7 @@ def _directly_before(number: int, submit: np.ndarray, finish: np.ndarray) -> lis
 def _shared(used: Sequence[tuple[Application, list[QueryRecord]]], worked: bool = False) -> Recording:
     """Queries of all applications as jobs of one cluster.
 
-    ``worked``: recorded times without those in which the cluster had no executor yet.
+    ``worked``: recorded times to the end of the last task, without those in which the cluster had no executor yet.
     """
     pairs = [(record, application) for application, queries in used for record in queries]
     pairs.sort(key=lambda pair: pair[0].submit_ms)
@@ -555,7 +556,7 @@ def _shared(used: Sequence[tuple[Application, list[QueryRecord]]], worked: bool 
     jobs = tuple(Job(profiles[record.profile], record.submit_ms - begin, name=record.query) for record in records)
     recorded = np.array([record.finish_ms - record.submit_ms for record in records])
     if worked:
-        spans = [np.array([(record.submit_ms, record.finish_ms)]) for record in records]
+        spans = [np.array([(record.submit_ms, record.end_ms)]) for record in records]
         recorded = np.array([_worked(pair[1], span)(*span[0]) for pair, span in zip(pairs, spans, strict=True)])
     slots = max(cluster_slots(application) for application, _ in used)
     driver = np.concatenate([record.driver_ms for record in records])
@@ -566,7 +567,7 @@ def _shared(used: Sequence[tuple[Application, list[QueryRecord]]], worked: bool 
 
 
 def pooled(profile: JobProfile) -> JobProfile:
-    """Profile in which tasks of new slots count as any first ones of a stage, for a cluster that is not new."""
+    """Profile for a cluster that is not new: all first tasks count alike."""
     stages = [
         replace(
             stage, fresh=tuple(each[:0] for each in stage.fresh), first=tuple(map(_joined, stage.fresh, stage.first))

@@ -168,7 +168,7 @@ def _assign(table: pandas.DataFrame, runs: Sequence[QueryRun]) -> None:
 
 
 def _task_slots(records, table, executors, named, process) -> np.ndarray:
-    """Slots that each task takes, float64 [tasks]: another number than 1 with several resource profiles."""
+    """Slots that each task takes by its resource profile, float64 [tasks]."""
     if len({stage.resources for stage in records.stages.values()}) < 2:
         return np.ones(len(table))
     of_stage = {stage.stage_id: stage.resources for stage in records.stages.values()}
