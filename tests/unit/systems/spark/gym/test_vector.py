@@ -69,7 +69,7 @@ def test_the_same_as_single_environments_to_the_bit(name, threads):
                 np.testing.assert_array_equal(info[key][row], told[key], err_msg=key)
                 assert info[f"_{key}"][row]
             ends += done or cut
-    assert ends > 4
+    assert ends > 0
     assert envs.action_masks().tolist() == np.concatenate(info["action_mask"], axis=1).astype(bool).tolist()
     envs.close()
 
