@@ -40,7 +40,7 @@ from decima.workload.sources import parse_jobs
 
 DEFAULT_JOBS = 20
 INVALID_ACTIONS = ("nearest", "error")
-_LARGEST = 2**31 - 1
+LARGEST = 2**31 - 1
 # Views of a memory, which a copy has of its own.
 _DERIVED = (
     *("_facts", "_amounts", "_action", "_views", "_job_ids", "_stage_ids", "_mask", "_cuts"),
@@ -149,7 +149,7 @@ class SparkClusterEnv(gymnasium.Env):
             source = spec.workload if spec.path is None else spec.workload(0)
         self._make_workload = source if callable(source) else None
         self._workload = _require_workload(source(0) if callable(source) else source)
-        self._tables: WorkloadTables | None = None
+        self._tables = None if self._make_workload else WorkloadTables(self._workload, self.settings)
         self.padding = Padding.for_workload(
             self._workload,
             self.settings,
@@ -344,7 +344,7 @@ class SparkClusterEnv(gymnasium.Env):
         if numbers.shape != (len(self._parts),) or numbers.dtype.kind not in "iu":
             names = ", ".join(self._names())
             raise InvalidDecisionError(f"action is {action!r:.60}; expected {len(self._parts)} whole numbers ({names})")
-        return numbers if numbers.dtype.kind == "i" else np.minimum(numbers, _LARGEST)
+        return numbers if numbers.dtype.kind == "i" else np.minimum(numbers, LARGEST)
 
     def _names(self) -> list[str]:
         own = {"stage": "slot", "limit": "executors", "delay_ms": "delay"}

@@ -8,11 +8,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
 
 from decima.core.errors import InvalidDecisionError
 
 
-class NumberedActions(gymnasium.ActionWrapper):
+class NumberedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
     """Every combination of the numbers of an action is one action, in the order of ``numpy.unravel_index``.
 
     Args:
@@ -20,7 +21,8 @@ class NumberedActions(gymnasium.ActionWrapper):
     """
 
     def __init__(self, env: gymnasium.Env) -> None:
-        super().__init__(env)
+        RecordConstructorArgs.__init__(self)
+        gymnasium.ActionWrapper.__init__(self, env)
         self._choices = tuple(env.action_space.nvec.tolist())
         self.action_space = spaces.Discrete(int(np.prod(self._choices)))
 

@@ -45,7 +45,7 @@ class GymScheduler:
                 self._acts.append(wrapper.action)
             wrapper = wrapper.env
         while vector is not None:  # such as VecNormalize
-            if hasattr(vector, "normalize_obs"):
+            if "normalize_obs" in vars(type(vector)):
                 self._seen.append(vector.normalize_obs)
             vector = getattr(vector, "venv", None)
 

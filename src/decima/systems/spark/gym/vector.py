@@ -24,7 +24,7 @@ from decima.core.checks import check_whole
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.evaluation.workers import check_workers
 from decima.systems.spark.gym import kernel
-from decima.systems.spark.gym.environment import SparkClusterEnv
+from decima.systems.spark.gym.environment import LARGEST, SparkClusterEnv
 from decima.systems.spark.gym.kernel import F, V
 
 
@@ -55,6 +55,8 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
         self, num_envs: int = 1, *arguments: Any, threads: int | None = None, copy: bool = True, **options: Any
     ) -> None:
         check_whole("num_envs", num_envs, least=1)
+        if threads is not None:
+            check_whole("threads", threads, least=1)
         first = SparkClusterEnv(*arguments, copy=copy, **options)
         self.num_envs, self.render_mode = int(num_envs), first.render_mode
         self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
@@ -95,8 +97,10 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
         Raises:
             ConfigError: There are not as many seeds as clusters.
         """
-        seeds = [seed] * self.num_envs if seed is None else seed
-        seeds = [seed + row for row in range(self.num_envs)] if isinstance(seed, (int, np.integer)) else seeds
+        if isinstance(seed, (list, tuple, np.ndarray)):
+            seeds = np.asarray(seed, dtype=object).tolist()
+        else:
+            seeds = [seed + row if isinstance(seed, int) else seed for row in range(self.num_envs)]
         if len(seeds) != self.num_envs:
             raise ConfigError(
                 f"seed has {len(seeds)} numbers; expected one, or one for each of {self.num_envs} clusters"
@@ -123,7 +127,7 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
             raise InvalidDecisionError(
                 f"actions are {actions!r:.60}; expected {rows} rows of {parts} whole numbers, one row per cluster"
             )
-        memory.actions[:] = numbers
+        memory.actions[:] = numbers if numbers.dtype.kind == "i" else np.minimum(numbers, LARGEST)
         over = self._over
         memory.facts[:, F.doing] = np.where(over, kernel.WAITS, kernel.ACTS)
         if self.envs[0].strict and (row := memory.run(0, self.num_envs, True)) >= 0:
