@@ -55,8 +55,8 @@ def bound(
     workloads = spec.workloads(seeds)
     together = {"workers": workers, "backend": backend}
     with options.opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as built:
+        options.say_remarks(built.values(), workloads)
         scores = score_matrix(workloads, list(built.values()), settings, seeds=seeds, progress="heuristics", **together)
-    options.say_remarks(built.values(), workloads)
     # The search steers capped_srw; it begins with the parameters that this has here.
     start = next((scheduler.values for scheduler in built.values() if scheduler.name == "capped_srw"), None)
     rows = []

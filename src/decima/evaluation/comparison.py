@@ -260,6 +260,7 @@ def compare(
     one = len(seeds) > 1 and all(workload is workloads[0] for workload in workloads)
     draws = getattr(chosen, "draws", True) and getattr(workloads[0], "draws", True)
     tried = one and not draws and not any(getattr(each, "draws", False) for each in competitors)
+    remarks = tuple(each.remark(workloads) for each in competitors if hasattr(each, "remark"))
     parts = []
     # Nothing is drawn where the workload is one for all seeds and the first run of every scheduler took no chance.
     for part in (slice(1), slice(1, None)) if tried else (slice(None),):
@@ -276,7 +277,6 @@ def compare(
     frame = {"scheduler": np.repeat(list(named), len(seeds)), "seed": np.tile(seeds, len(competitors))}
     frame |= {name: scores.ravel() for name, scores in values.items()}
     label = ", ".join(dict.fromkeys(workload.label for workload in workloads))
-    remarks = tuple(each.remark(workloads) for each in competitors if hasattr(each, "remark"))
     return Comparison(pandas.DataFrame(frame), baseline, objective, chosen, label, drawn, remarks)
 
 

@@ -277,7 +277,7 @@ class ByArrivals(CompiledScheduler):
 
     def reset(self, rng: np.random.Generator) -> None:
         """Forget the last run."""
-        for form in self.forms.values():
+        for form in list(self.forms.values()):
             form.reset(rng)
 
     def decide(self, observation: Observation) -> Decision:
