@@ -102,7 +102,9 @@ def collect(run: str) -> Path:
 
 
 def redraw(run: str, *, write: bool = False) -> tuple[list[str], list[str]]:
-    """Draw kept figures anew, from kept tables and from those of the run that have the kept digest.
+    """Draw kept figures anew from kept tables.
+
+    Tables that are too large to be kept are read from the run, where they have the kept digest.
 
     Args:
         run: The run.
@@ -137,7 +139,7 @@ def redraw(run: str, *, write: bool = False) -> tuple[list[str], list[str]]:
 
 
 def _tables_at_hand(run: str, name: str, left_out: dict[str, dict]) -> dict[str, Path]:
-    """Files of an experiment's published tables by name: kept ones, and others with the kept digest."""
+    """Published tables of an experiment: kept files, and others with the kept digest."""
     paths = {path.stem: path for path in (results_folder(run) / "tables" / name).glob("*.csv")}
     for path in (run_folder(run) / "tables" / name).glob("*.csv"):
         kept = left_out.get(f"{name}/{path.stem}", {})

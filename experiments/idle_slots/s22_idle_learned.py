@@ -172,7 +172,7 @@ def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _gains_most(tables: Tables) -> str:
-    """Workload of Figures 4 and 5 on which the policy with slots gains most against the one without."""
+    """Workload of Figures 4 and 5 on which slots gain most."""
     table = tables["idle_load"]
     gains = table[table["scheduler"] == CONTROL].groupby("workload")["change_percent"].min()
     return str(gains.idxmin())

@@ -269,7 +269,7 @@ def _points(artist: Artist) -> int:
 
 
 def _rounded(drawing: bytes) -> bytes:
-    """An SVG whose coordinates have two decimals (0.01 points, or 0.004 mm), with short names and no indentation."""
+    """An SVG with coordinates of two decimals, short names and no indentation."""
     number = re.compile(rb"-?\d+\.\d{3,}")
 
     def two(match: re.Match) -> bytes:
