@@ -140,8 +140,9 @@ def test_distance_from_floor_spans_from_bound_to_search():
 
 
 def test_paired_panels_show_the_change_of_every_scheduler_and_interval():
+    levels = {"fair": 1.0, "decima": 0.9, "weighted_fair": 0.95, "fifo": 50.0}
     rows = [(group, name, seed, level * (10.0 + seed)) for group in ("one", "two")
-            for name, level in (("fair", 1.0), ("decima", 0.9), ("weighted_fair", 0.95), ("fifo", 50.0)) for seed in range(3)]  # fmt: skip
+            for name, level in levels.items() for seed in range(3)]  # fmt: skip
     figure = style.new_figure(7.2)
     scores = pandas.DataFrame(rows, columns=["group", "scheduler", "seed", "avg_jct_s"])
     bars.paired_panels(scores, figure, group="group", against="fair")
