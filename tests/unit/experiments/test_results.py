@@ -190,9 +190,13 @@ def test_committed_results_have_every_figure_with_a_caption(page):
         assert (page.parent / path).is_file(), path
 
 
+# Pictures whose tables are too large to be kept: drawn as vectors by the next full run.
+PICTURES = set()
+
+
 @committed
 def test_committed_figures_are_vectors(page):
-    assert {path.suffix for path in (page.parent / "figures").glob("*/*")} == {".svg"}
+    assert {path.stem for path in (page.parent / "figures").glob("*/*") if path.suffix != ".svg"} == PICTURES
 
 
 def colours(drawing):
