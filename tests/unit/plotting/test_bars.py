@@ -149,6 +149,6 @@ def test_paired_panels_show_the_change_of_every_scheduler_and_interval():
     first = figure.axes[0]
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["(a) one", "(b) two"]
     assert frames.texts(first.get_yticklabels()) == ["FIFO", "tuned weighted fair", "Decima"]
-    assert first.get_xlabel() == "average JCT against\nfair (%)"
+    assert first.get_xlabel() == "average JCT against fair (%)"
     assert [each[0].get_xdata()[0] for each in first.containers] == pytest.approx([-5.0, -10.0])
     assert frames.texts(first.texts) == ["4,900 % ▶"]
