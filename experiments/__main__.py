@@ -119,7 +119,7 @@ def redraw(
     run: RUN = "tpch-full",
     write: Annotated[bool, typer.Option("--write", help="Replace the figures that differ, and their digests.")] = False,
 ) -> None:
-    """Draw the kept figures anew from the kept tables; fails where one differs and is not replaced."""
+    """Draw the kept figures anew from the kept tables; fail where one differs."""
     from experiments.results import redraw
 
     stale, missing = redraw(run, write=write)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from decima import plotting
 from decima.plotting.words import count
@@ -27,12 +27,13 @@ class Run:
     workload: str  # label of the workload
     executors: int  # of the cluster
     policies: Mapping[str, str]  # names of stored policies by what they are for: batch, stream, warm_batch, ...
+    params: Mapping[str, Any]  # parameters of its experiments by their names
 
     @classmethod
     def named(cls, run: str) -> Run:
         """The run ``run`` of ``params.yaml``; ``"auto"`` is the default run."""
         params = run_params(resolve_run(run))
-        return cls(get_source(params["workload"]).label, params["executors"], params["policies"])
+        return cls(get_source(params["workload"]).label, params["executors"], params["policies"], params)
 
     @property
     def cluster(self) -> str:

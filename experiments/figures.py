@@ -61,7 +61,7 @@ def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
 
 
 def drawn(name: str, run: str, paths: Mapping[str, Path]) -> dict[str, bytes | None]:
-    """An experiment's figures as SVG by name, from files of tables; None where one is missing."""
+    """Figures of an experiment as SVG by name; None where a table is missing."""
     import pandas
 
     tables = {table: pandas.read_csv(path) for table, path in paths.items()}

@@ -8,6 +8,7 @@ caption, notebook and tables.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from importlib import import_module
 from pathlib import Path
@@ -102,7 +103,9 @@ def collect(run: str) -> Path:
 
 
 def redraw(run: str, *, write: bool = False) -> tuple[list[str], list[str]]:
-    """Draw kept figures anew, from kept tables and from those of the run that have the kept digest.
+    """Draw kept figures anew from kept tables.
+
+    Tables that are too large to be kept are read from the run, where they have the kept digest.
 
     Args:
         run: The run.
@@ -127,6 +130,8 @@ def redraw(run: str, *, write: bool = False) -> tuple[list[str], list[str]]:
             elif digests["figures"].get(f"{name}/{path.name}") != sha256(content) or not path.is_file():
                 stale.append(f"{name}/{figure}")
                 if write:
+                    for old in path.parent.glob(f"{figure}.*"):
+                        old.unlink()
                     atomic_write_bytes(path, content)
                     digests["figures"][f"{name}/{path.name}"] = sha256(content)
             elif path.read_bytes() != content:
@@ -137,7 +142,7 @@ def redraw(run: str, *, write: bool = False) -> tuple[list[str], list[str]]:
 
 
 def _tables_at_hand(run: str, name: str, left_out: dict[str, dict]) -> dict[str, Path]:
-    """Files of an experiment's published tables by name: kept ones, and others with the kept digest."""
+    """Published tables of an experiment: kept files, and others with the kept digest."""
     paths = {path.stem: path for path in (results_folder(run) / "tables" / name).glob("*.csv")}
     for path in (run_folder(run) / "tables" / name).glob("*.csv"):
         kept = left_out.get(f"{name}/{path.stem}", {})
@@ -151,10 +156,13 @@ def _write_page(run: str, digests: dict) -> None:
     folder = results_folder(run)
     digests["figures"] = dict(sorted(digests["figures"].items()))
     atomic_write_text(folder / DIGESTS, json.dumps(digests, indent=1) + "\n")
-    paths = {name: [folder / "figures" / name / f"{figure}.svg" for figure in figure_names(name)]
-             for name in experiment_names()}  # fmt: skip
-    figures = {name: [path for path in of if path.is_file()] for name, of in paths.items()}
-    atomic_write_text(folder / "README.md", _page(run, figures, digests["tables"]))
+    page = folder / "README.md"
+    before = page.read_text(encoding="utf-8") if page.is_file() else ""
+    figures = {
+        name: [path for figure in figure_names(name) for path in (folder / "figures" / name).glob(f"{figure}.*")]
+        for name in experiment_names()
+    }
+    atomic_write_text(page, _page(run, figures, digests["tables"], before))
 
 
 def keep_stamps(run: str) -> None:
@@ -178,8 +186,8 @@ def _words(path: Path) -> dict[str, str]:
     return {key: root.findtext(f".//{_DUBLIN}{key}") or "" for key in ("title", "description", "source")}
 
 
-def _page(run: str, figures: dict[str, list[Path]], left_out: dict[str, dict]) -> str:
-    """``README.md`` of the folder."""
+def _page(run: str, figures: dict[str, list[Path]], left_out: dict[str, dict], before: str) -> str:
+    """``README.md`` of the folder; ``before`` has the words of pictures that carry none."""
     notebooks = {name: slug for slug in notebook_slugs() for name in calls(notebook_code(slug), "experiments.figure")}
     lines = [
         f"# Results of run {run}",
@@ -196,7 +204,11 @@ def _page(run: str, figures: dict[str, list[Path]], left_out: dict[str, dict]) -
             lines += [f"## {import_module(package).__doc__.strip().rstrip('.')}", ""]
         lines += [f"### {experiment(name).section} ({name.replace('_', ' ')})", ""]
         for path in figures[name]:
-            words, link = _words(path), path.relative_to(results_folder(run)).as_posix()
+            link = path.relative_to(results_folder(run)).as_posix()
+            if path.suffix != ".svg":
+                lines += re.findall(rf"#### [^\n]*\n\n!\[[^\n]*\]\({link}\)\n\n[^\n]*\n", before)
+                continue
+            words = _words(path)
             links = [_table_link(name, table, left_out) for table in words["source"].split(", ")]
             slug = notebooks[path.stem]
             notebook = f"[{slug}](../../../{notebook_path(slug).relative_to(checkout()).as_posix()})"

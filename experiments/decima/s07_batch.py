@@ -20,7 +20,7 @@ from experiments.comparisons import (
     score_table,
     scores_of_trainings,
 )
-from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
+from experiments.decima.s07_tuning import SHOWN, alpha_figure, tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 from experiments.rooms import POLICY_ROOMS
 
@@ -105,7 +105,7 @@ def batch_heuristics(tables: Tables, run: Run) -> Figure:
 
 def alpha_batch(tables: Tables, run: Run) -> Figure:
     """Average JCT over alpha, batches."""
-    return alpha_panels(tables["alpha_batch"], "batches of 20 jobs", "batch", run)
+    return alpha_figure(tables["alpha_batch"], "batches of 20 jobs", "batch", run)
 
 
 EXPERIMENT = Experiment(

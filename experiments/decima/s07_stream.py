@@ -16,7 +16,7 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, learned_words
 from experiments.comparisons import BASELINES, learned_schedulers, paired_changes, score_table
-from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
+from experiments.decima.s07_tuning import SHOWN, alpha_figure, tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 from experiments.rooms import POLICY_ROOMS
 
@@ -223,7 +223,7 @@ def alpha_stream(tables: Tables, run: Run) -> Figure:
     """Average JCT over alpha, streams under the heaviest load."""
     table = tables["alpha_stream"]
     gap = table["interarrival_s"].min()
-    return alpha_panels(table[table["interarrival_s"] == gap], f"one job every {gap:g} s", "stream", run)
+    return alpha_figure(table[table["interarrival_s"] == gap], f"one job every {gap:g} s", "stream", run)
 
 
 EXPERIMENT = Experiment(

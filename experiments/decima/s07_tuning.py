@@ -88,7 +88,7 @@ def alpha_training(tables: Tables, run: Run) -> plotting.style.Figure:
     for axes in grid[len(kinds) :]:
         axes.set_axis_off()
     for letter, axes, arrivals in zip("abcdefgh", grid, kinds, strict=False):
-        plotting.curves.alpha_envelope(table[table["arrivals"] == arrivals], axes)
+        plotting.curves.alpha_curve(table[table["arrivals"] == arrivals], axes)
         gap = re.fullmatch(r"stream-(.+)s", arrivals)
         axes.set_title(f"({letter}) {f'a job every {gap[1]} s' if gap else 'batches'}", loc="left")
     caption = (
@@ -99,8 +99,8 @@ def alpha_training(tables: Tables, run: Run) -> plotting.style.Figure:
     return plotting.style.entitle(figure, "Tuning weighted fair", caption, run.workload)
 
 
-def alpha_panels(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) -> plotting.style.Figure:
-    """Average JCT over alpha, and the best alpha of every sequence.
+def alpha_figure(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) -> plotting.style.Figure:
+    """Average JCT over alpha on test sequences.
 
     Args:
         table: Of an alpha sweep.
@@ -108,11 +108,12 @@ def alpha_panels(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) ->
         noun: A sequence.
         run: What the sweep ran on.
     """
-    figure = plotting.style.new_figure(plotting.style.PAGE, 2.9)
-    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
-    plotting.curves.alpha_curve(table, left)
-    plotting.curves.best_alpha(table, right)
-    caption = f"{distinct(table, 'seed', noun)}, {run.cluster}; band: one standard error."
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
+    plotting.curves.alpha_curve(table, figure.subplots())
+    caption = (
+        f"{distinct(table, 'seed', noun)}, {run.cluster}. Green band: one standard error; grey: from the best to the "
+        "worst of the other variants."
+    )
     return plotting.style.entitle(figure, f"Weighted fair scheduling over α, {arrivals}", caption, run.workload)
 
 

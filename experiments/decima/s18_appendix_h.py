@@ -96,10 +96,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 def fig22_optimality(tables: Tables, run: Run) -> Figure:
     """Figure 22."""
     table = tables["appendix_h"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 0.36 * table["policy"].nunique())
-    left, right = figure.subplots(1, 2)
-    plotting.optimality.policy_bars(table, left)
-    plotting.optimality.ratio_bars(table, right, reference="exhaustive")
+    figure = plotting.style.new_figure(plotting.style.PAGE, 1.0 + 0.24 * table["policy"].nunique())
+    plotting.optimality.ratio_bars(table, figure.subplots(), reference="exhaustive")
     bars_mean = f"; error bars: {INTERVAL}" if table["batch"].nunique() >= 3 else ""
     caption = (
         f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}; "

@@ -161,8 +161,10 @@ def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     shown = changes.assign(scheduler=changes["against"])
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 0.45 * changes["workload"].nunique())
     plotting.bars.change_points(shown, "workload", figure.subplots())
-    counts = tables["idle_learned"].groupby("workload")["seed"].nunique()
-    number = counts.max()
+    params = run.params["idle_learned"]
+    cases = params["workloads"].items()
+    counts = {LABELS.get(key, key): case.get("streams", params["streams"]) for key, case in cases}
+    number = max(counts.values())
     few = "".join(f", {count} of {name}" for name, count in counts.items() if count < number)
     caption = (
         f"Learned policy with idle slots against the one named, paired by stream; bars: {INTERVAL}; {number} fresh "
@@ -172,7 +174,7 @@ def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _gains_most(tables: Tables) -> str:
-    """Workload of Figures 4 and 5 on which the policy with slots gains most against the one without."""
+    """Workload of Figures 4 and 5 on which slots gain most."""
     table = tables["idle_load"]
     gains = table[table["scheduler"] == CONTROL].groupby("workload")["change_percent"].min()
     return str(gains.idxmin())

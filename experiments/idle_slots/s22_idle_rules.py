@@ -131,13 +131,13 @@ def _gain_percent(case: dict, step_s: float, context: Context) -> float:
 
 def idle_rule_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Linear rules against the rule without slots, per workload, with the optimum if known."""
-    changes, scores = tables["idle_changes"], tables["idle_rules"]
+    changes = tables["idle_changes"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 0.6 * changes["workload"].nunique())
     plotting.bars.change_points(changes, "workload", figure.subplots())
-    streams = scores["seed"].nunique()
     caption = (
-        f"Against shortest remaining work without slots, paired by stream; bars: {INTERVAL}; {streams} fresh streams "
-        "per workload. Each rule is tuned on other streams of its workload. Optimum: value iteration."
+        f"Against shortest remaining work without slots, paired by stream; bars: {INTERVAL}; "
+        f"{run.params['idle_rules']['streams']} fresh streams per workload. Each rule is tuned on other streams of its "
+        "workload. Optimum: value iteration."
     )
     return plotting.style.entitle(figure, "What a linear rule gains by idling", caption, "two classes of jobs")
 

@@ -156,21 +156,23 @@ def paired_panels(
         against: Scheduler that is 0 %.
         value: Column that is compared.
     """
-    groups = list(dict.fromkeys(scores[group]))
-    names = [name for name in style.display_order(scores["scheduler"]) if name != against]
-    for letter, axes, each in zip(
-        "abcdefgh", figure.subplots(1, len(groups), sharey=True, squeeze=False)[0], groups, strict=False
-    ):
-        wide = scores[scores[group] == each].pivot_table(index="seed", columns="scheduler", values=value, sort=False)
-        rows = [
-            (name, *paired_change(wide[name].to_numpy(), wide[against].to_numpy())) for name in names if name in wide
-        ]
-        changes = pandas.DataFrame(rows, columns=["scheduler", "change_percent", "low", "high"])
-        largest = 1.3 * style.largest_shown(changes["change_percent"].abs())
-        beyond = (changes["change_percent"] > largest).any()
-        change_rows(changes, axes, largest=max(largest, changes["high"].min()) if beyond else None, names=names)
-        axes.set_title(f"({letter}) {each}" if len(groups) > 1 else str(each), loc="left")
-        axes.set_xlabel(f"{axis_label(value).partition(' (')[0]} against\n{style.scheduler_style(against).label} (%)")
+    parts = []
+    for each, rows in scores.groupby(group, sort=False):
+        wide = rows.pivot_table(index="seed", columns="scheduler", values=value, sort=False)
+        changes = [(each, name, *paired_change(wide[name].to_numpy(), wide[against].to_numpy())) for name in wide]
+        parts.append(pandas.DataFrame(changes, columns=[group, "scheduler", "change_percent", "low", "high"]))
+    table = pandas.concat(parts)
+    table = table[table["scheduler"] != against]
+    groups, names = list(dict.fromkeys(table[group])), style.display_order(table["scheduler"])
+    largest = 1.3 * style.largest_shown(table["change_percent"].abs())
+    largest = largest if (table["change_percent"] > largest).any() else None
+    wrap = textwrap.TextWrapper(max(12, 75 // len(groups)), break_long_words=False)
+    label = f"{axis_label(value).partition(' (')[0]} against {style.scheduler_style(against).label} (%)"
+    grid = figure.subplots(1, len(groups), sharex=True, sharey=True, squeeze=False)[0]
+    for letter, axes, each in zip("abcdefgh", grid, groups, strict=False):
+        change_rows(table[table[group] == each], axes, largest=largest, names=names)
+        axes.set_title(wrap.fill(f"({letter}) {each}" if len(groups) > 1 else str(each)), loc="left")
+        axes.set_xlabel(wrap.fill(label))
 
 
 def wave_ratios(waves: pandas.DataFrame) -> pandas.DataFrame:

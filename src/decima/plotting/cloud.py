@@ -20,7 +20,9 @@ MEASURES = {
 
 @style.on_axes(style.PAGE, 2.4, legend=style.label_ends)
 def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None) -> None:
-    """A measure over the weight of cost, a line per scheduler; a point at the right where the weight changes nothing.
+    """A measure over the weight of cost, a line per scheduler.
+
+    A scheduler that the weight does not change is a point at the right.
 
     Args:
         scores: beta, scheduler and the measure, one row each.
@@ -59,7 +61,7 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
 
 @style.on_axes(style.PAGE / 2, 2.4)
 def last_reached(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Share of R_epi at the end of training, a row per learner: mean and range of seeds.
+    """R_epi at the end of training, a row per learner: mean and range.
 
     Args:
         curves: learner, seed, iteration, decisions_seen, reached in percent.
@@ -106,7 +108,7 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
 
 @style.on_axes(style.COLUMN, 2.4, legend=style.label_ends)
 def training_by_beta(curves: pandas.DataFrame, measure: str, axes: Axes | None = None, *, window: int = 9) -> None:
-    """A measure over iterations, a line per weight of cost: running medians of means over seeds.
+    """Running medians of a measure over iterations, a line per weight of cost.
 
     Args:
         curves: beta, seed, iteration and the measure; runs may be of different lengths.

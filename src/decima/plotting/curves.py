@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -135,8 +134,8 @@ def _best(means: pandas.DataFrame) -> pandas.Series:
 
 
 @style.on_axes(style.PAGE / 2, 2.2)
-def alpha_envelope(sweep: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Average JCT over alpha: the best variant with its error, the range of all others, the optimum.
+def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None) -> None:
+    """Average JCT over alpha: the best variant, the range of the others.
 
     Args:
         sweep: alpha, sticky, stage_rule, order, seed, avg_jct_s.
@@ -159,51 +158,8 @@ def alpha_envelope(sweep: pandas.DataFrame, axes: Axes | None = None) -> None:
     axes.legend(loc="upper left", fontsize=7)
 
 
-@style.on_axes(4.4, 2.9)
-def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: str = "inside") -> None:
-    """Average JCT over alpha by variant; error band and optimum of the best.
-
-    Args:
-        sweep: alpha, sticky, stage_rule, order, seed, avg_jct_s.
-        legend: ``"inside"`` the axes or ``"beside"`` them.
-
-    Source: §7.1 (5), §7.2.
-    """
-    means = alpha_means(sweep)
-    best = _best(means)
-    for variant, rows in means.groupby(VARIANT, sort=False):
-        sticky, rule, order = map(int, variant)
-        chosen = variant == tuple(best[VARIANT])
-        color = style.PINK if order else (style.BLUE, style.VERMILION, style.GREEN)[rule]
-        mark = {"linestyle": "-" if sticky else (0, (4, 1.5)), "linewidth": 2.0 if chosen else 1.0}
-        axes.plot(rows["alpha"], rows["mean"], color=color, label=variant_label(*variant), **mark)
-        if chosen:
-            low, high = rows["mean"] - rows["sem"].fillna(0.0), rows["mean"] + rows["sem"].fillna(0.0)
-            axes.fill_between(rows["alpha"], low, high, color=color, alpha=0.2, linewidth=0)
-    star = {"marker": "*", "markersize": 9, "color": style.BLACK, "linestyle": "none", "zorder": 4}
-    axes.plot(best["alpha"], best["mean"], label=f"best: α = {_signed(best['alpha'])}, {best['mean']:.1f} s", **star)
-    axes.set(xlabel="α (0: fair, 1: naive weighted fair)", ylabel=AVG_JCT.axis_label)
-    axes.margins(x=0.0)
-    if legend == "inside":
-        axes.legend(fontsize=7)
-    else:
-        style.legend_beside(axes)
-
-
 def _signed(alpha: float) -> str:
     return f"{alpha:+.1f}".replace("-", "−") if alpha else "0"
-
-
-@style.on_axes(style.COLUMN, 2.8, legend=Axes.legend)
-def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Histogram of the best alpha of each workload, in the best variant."""
-    best = _best(alpha_means(sweep))
-    rows = sweep[(sweep[VARIANT] == best[VARIANT]).all(axis=1)]
-    chosen = rows.loc[rows.groupby("seed")["avg_jct_s"].idxmin(), "alpha"]
-    axes.hist(chosen, bins=np.arange(-2.05, 2.16, 0.2), color=style.SKY, edgecolor="white")
-    axes.axvline(chosen.median(), color=style.BLACK, linestyle="--", label=f"median {_signed(chosen.median())}")
-    axes.set(xlabel="best α of one workload", ylabel="workloads", xlim=(-2.05, 2.05))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
 
 
 @style.on_axes(5.4, 2.6)

@@ -44,7 +44,7 @@ def change_of_means(
     reference: str,
     names: Sequence[str],
 ) -> None:
-    """Means against those of a reference scheduler in percent, a line per scheduler and a panel per CCR.
+    """Means against those of a reference scheduler, in percent, a panel per CCR.
 
     The vertical axis is logarithmic beyond 5 %, so that small differences can be seen beside large ones.
 

@@ -40,7 +40,7 @@ def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
 
 @style.on_axes(style.PAGE, 2.0, legend=style.label_ends)
 def change_over_gap(changes: pandas.DataFrame, against: str, axes: Axes | None = None) -> None:
-    """Paired change of the average JCT over the mean gap between arrivals, with 95 % intervals.
+    """Paired change over the mean gap between arrivals, with 95 % intervals.
 
     Where a scheduler is overrun by jobs the scale is logarithmic from a change of :data:`LINEAR_TO` on.
 

@@ -62,41 +62,26 @@ def relative_to(scores: pandas.DataFrame, instance: str, reference: str) -> pand
 
 
 @style.on_axes(style.COLUMN, 2.6)
-def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance: str = "batch") -> None:
-    """Bars of the mean average JCT per policy, a dot per instance.
-
-    Args:
-        scores: policy, avg_jct_s and the column ``instance``.
-        instance: Column of the instances.
-
-    Source: appendix H, Figure 22.
-    """
-    _bars(scores, "avg_jct_s", "{:.1f} s", axes, instance)
-    axes.set_xlabel(AVG_JCT.axis_label)
-
-
-@style.on_axes(style.COLUMN, 2.6)
 def ratio_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, reference: str, instance: str = "batch") -> None:
     """Bars of the average JCT per policy relative to a reference policy.
 
     Args:
-        scores: As for :func:`policy_bars`.
+        scores: policy, avg_jct_s and the column ``instance``.
         reference: Policy that is 1.
         instance: Column of the instances.
+
+    Source: appendix H, Figure 22.
     """
-    _bars(relative_to(scores, instance, reference), "ratio", "{:.2f}", axes, instance)
-    axes.set_xlabel(f"average JCT / {style.scheduler_style(reference).label}")
     axes.axvline(1.0, color=style.BLACK, linewidth=0.8, linestyle="--")
-
-
-def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance: str) -> None:
+    axes.set_xlabel(f"average JCT / {style.scheduler_style(reference).label}")
+    scores = relative_to(scores, instance, reference)
     order = scores.groupby("policy")["avg_jct_s"].mean().sort_values(ascending=False, kind="stable").index
     number = scores[instance].nunique()
     spread = np.linspace(-0.2, 0.2, number) if number > 1 else np.zeros(1)
     names = []
     for position, name in enumerate(order):
         mark = style.scheduler_style(name)
-        each = scores[scores["policy"] == name].sort_values(instance)[value].to_numpy()
+        each = scores[scores["policy"] == name].sort_values(instance)["ratio"].to_numpy()
         mean, _, low, high = mean_interval(each)
         axes.barh(position, mean, 0.7, color=mark.color, alpha=0.75, label=mark.label)
         if len(each) >= 3:  # of two, the interval says nothing
@@ -104,7 +89,7 @@ def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance:
                 mean, position, xerr=[[mean - low], [high - mean]], color=style.BLACK, linewidth=1.0, capsize=3
             )
         axes.scatter(each, position + spread, s=8, color="white", edgecolors=style.BLACK, linewidths=0.6, zorder=3)
-        names.append(f"{mark.label}\n{text.format(mean)}")
+        names.append(f"{mark.label}: {mean:.2f}")
     style.label_rows(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(left=0.0)

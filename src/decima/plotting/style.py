@@ -269,7 +269,7 @@ def _points(artist: Artist) -> int:
 
 
 def _rounded(drawing: bytes) -> bytes:
-    """An SVG whose coordinates have two decimals (0.01 points, or 0.004 mm), with short names and no indentation."""
+    """An SVG with coordinates of two decimals, short names and no indentation."""
     number = re.compile(rb"-?\d+\.\d{3,}")
 
     def two(match: re.Match) -> bytes:
@@ -309,7 +309,12 @@ def label_ends(axes: Axes) -> None:
     lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
     axes.get_ylim()  # limits are settled now
     to_parts = axes.transData - axes.transAxes
-    points = [line.get_xydata()[np.isfinite(line.get_ydata().astype(float))][-1] for line in lines]
+    points = []
+    for line in lines:
+        each = line.get_xydata()[np.isfinite(line.get_xydata()).all(axis=1)]
+        if not line.get_transform().contains_branch_seperately(axes.transData)[0]:  # spans the axes
+            each[:, 0] = axes.get_xlim()[1]
+        points.append(each[np.argmax(to_parts.transform(each)[:, 0])])
     ends = np.array([to_parts.transform(point)[1] for point in points]).clip(0.0, 1.0)
     order = np.argsort(ends, kind="stable")
     # A line of text in parts of the axes.

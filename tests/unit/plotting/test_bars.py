@@ -2,11 +2,12 @@
 
 import matplotlib.colors
 import numpy as np
+import pandas
 import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
 
 from decima.core.appearance import appearances
-from decima.plotting import bars, optimality
+from decima.plotting import bars, optimality, style
 from tests.unit.plotting import frames
 
 
@@ -112,27 +113,19 @@ def test_relative_to_divides_inside_an_instance():
     assert table.loc[table["policy"] == "exhaustive", "ratio"].to_list() == pytest.approx([1.0] * 3)
 
 
-def test_policy_bars_are_sorted_with_a_dot_per_batch():
-    axes = optimality.policy_bars(frames.optimality())
-    assert frames.texts(axes.get_yticklabels()) == ["fair\n37.5 s", "SJF-CP\n31.2 s", "exhaustive search\n25.0 s"]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([37.5, 31.25, 25.0])
-    dots = [each for each in axes.collections if len(each.get_offsets()) == 3]
-    assert len(dots) == 3
-    assert axes.get_xlabel() == "average JCT (s)"
-
-
 def test_ratio_bars_name_their_reference():
     axes = optimality.ratio_bars(frames.optimality(), reference="exhaustive")
+    assert frames.texts(axes.get_yticklabels()) == ["fair: 1.50", "SJF-CP: 1.25", "exhaustive search: 1.00"]
+    assert len([each for each in axes.collections if len(each.get_offsets()) == 3]) == 3  # a dot per batch
     assert axes.get_xlabel() == "average JCT / exhaustive search"
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([1.5, 1.25, 1.0])
 
 
-@pytest.mark.parametrize(("batches", "error_bars", "longest"), [(1, 0, 30.0), (2, 0, 33.75), (3, 3, 37.5)])
-def test_error_bars_need_three_batches(batches, error_bars, longest):
+@pytest.mark.parametrize(("batches", "error_bars"), [(1, 0), (2, 0), (3, 3)])
+def test_error_bars_need_three_batches(batches, error_bars):
     table = frames.optimality()
-    axes = optimality.policy_bars(table[table["batch"] < batches])
+    axes = optimality.ratio_bars(table[table["batch"] < batches], reference="exhaustive")
     assert sum(isinstance(each, ErrorbarContainer) for each in axes.containers) == error_bars
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([longest, longest / 1.2, longest / 1.5])
 
 
 def test_distance_from_floor_spans_from_bound_to_search():
@@ -144,3 +137,18 @@ def test_distance_from_floor_spans_from_bound_to_search():
     assert frames.texts(axes.get_yticklabels()) == ["2", "1", "0"]
     assert axes.get_xlabel() == "average JCT (s)"
     assert axes.lines[0].get_color() == appearances()["fair"].color
+
+
+def test_paired_panels_show_the_change_of_every_scheduler_and_interval():
+    levels = {"fair": 1.0, "decima": 0.9, "weighted_fair": 0.95, "fifo": 50.0}
+    rows = [(group, name, seed, level * (10.0 + seed)) for group in ("one", "two")
+            for name, level in levels.items() for seed in range(3)]  # fmt: skip
+    figure = style.new_figure(7.2)
+    scores = pandas.DataFrame(rows, columns=["group", "scheduler", "seed", "avg_jct_s"])
+    bars.paired_panels(scores, figure, group="group", against="fair")
+    first = figure.axes[0]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["(a) one", "(b) two"]
+    assert frames.texts(first.get_yticklabels()) == ["FIFO", "tuned weighted fair", "Decima"]
+    assert first.get_xlabel() == "average JCT against fair (%)"
+    assert [each[0].get_xdata()[0] for each in first.containers] == pytest.approx([-5.0, -10.0])
+    assert frames.texts(first.texts) == ["4,900 % ▶"]

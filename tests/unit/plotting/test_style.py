@@ -126,11 +126,12 @@ def test_labels_at_the_ends_of_lines_do_not_overlap():
     axes = style.new_figure().subplots()
     for name, end in (("low", 1.0), ("lower", 0.99), ("high", 2.0), ("_no label", 1.0)):
         axes.plot([0.0, end], label=name)
+    axes.axhline(0.5, label="level")
     style.label_ends(axes)
     places = {text.get_text(): text.get_position()[1] for text in axes.texts}
-    assert sorted(places, key=places.get) == ["lower", "low", "high"]
+    assert sorted(places, key=places.get) == ["level", "lower", "low", "high"]
     assert places["low"] - places["lower"] > 0.04
-    assert [text.get_color() for text in axes.texts] == [axes.lines[index].get_color() for index in (1, 0, 2)]
+    assert [text.get_color() for text in axes.texts] == [axes.lines[index].get_color() for index in (4, 1, 0, 2)]
 
 
 def test_every_argument_of_a_plot_is_described():
