@@ -170,7 +170,7 @@ def claims_page() -> str:
 
 
 def _table(rows: list[list[str]] | None) -> list[str]:
-    """Lines of a table whose first row has the names of columns; none where there is none."""
+    """Lines of a table whose first row names the columns; empty without one."""
     lines = [f"| {' | '.join(row)} |" for row in rows or ()]
     return lines and ["", lines[0], "| --- " * len(rows[0]) + "|", *lines[1:]]
 

@@ -65,7 +65,7 @@ def publish(slug: str) -> Path:
 
 
 def executed_text() -> str:
-    """Text of the first notebook with what its cells give here, which takes two minutes of computing."""
+    """Text of the first notebook with outputs of this machine, in two minutes."""
     content = json.loads(notebook_path(START).read_text(encoding="utf-8"))
     names: dict[str, Any] = {"__name__": "__main__"}
     for index, cell in enumerate(cell for cell in content["cells"] if cell["cell_type"] == "code"):
@@ -180,7 +180,7 @@ def _outputs(cells: list[dict], run: str, tables: Callable[[str, str], _Tables],
 
 
 def _output(source: str, names: dict[str, Any], *, whole: bool = False) -> list[Output]:
-    """Value of the last expression of a cell: a table, number or text; ``whole``: pictures and prints as well."""
+    """Value of a cell's last expression; ``whole``: pictures and prints as well."""
     from IPython.core.formatters import format_display_data
 
     tree, said = ast.parse(source), io.StringIO()

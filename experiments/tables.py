@@ -233,7 +233,7 @@ def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.
 
 @dataclass(frozen=True)
 class AgainstPaper:
-    """Quantities of which a paper gives a value, and those that are new here; either table may be empty."""
+    """Quantities with a paper's value, and new ones; either table may be empty."""
 
     compared: pandas.DataFrame  # columns paper, ours, difference, verdict
     new: pandas.DataFrame  # column ours

@@ -207,8 +207,8 @@ def _setting(table, setting: str):
 def _arrivals(setting: str) -> str:
     """Title of a panel: on what a policy was trained."""
     parts = {"released": ", released rules", "busy": ", heavy load"}
-    kind = "batches" if "batch" in setting else "streams"
-    return kind + "".join(words for part, words in parts.items() if part in setting)
+    arrivals = "batches" if "batch" in setting else "streams"
+    return arrivals + "".join(words for part, words in parts.items() if part in setting)
 
 
 def _alone(run: Run) -> list[str]:

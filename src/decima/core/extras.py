@@ -41,7 +41,7 @@ EXTRAS = {
 
 
 def how_to_install(extra: str) -> str:
-    """Command that installs the package, with an extra unless it is empty; it is on no index, so from a clone."""
+    """Command that installs the package from a clone, with an extra unless empty."""
     target = f"'.[{extra}]'" if extra else "."
     return f"pip install {target} in your clone of {DISTRIBUTION}"
 

@@ -24,7 +24,7 @@ LARGEST_NORM = 1.0  # of a gradient
 
 
 class JobPerceptron(AdamWeights):
-    """A number per job from its inputs, times the first of them: a job without work has none.
+    """A number per job from its inputs, multiplied by the first of them.
 
     Args:
         inputs: Inputs of a job.
@@ -75,7 +75,7 @@ class JobPerceptron(AdamWeights):
 
 @dataclass(frozen=True)
 class Runs:
-    """Complete runs of one stream with chance of their own, sampled at the same times."""
+    """Complete runs of one stream with different seeds, sampled at the same times."""
 
     samples: tuple[Samples, ...]
     targets: tuple[np.ndarray, ...]  # float64 [M] each, discounted remaining times in the unit of values
@@ -155,9 +155,9 @@ class JobCritic:
     def explained(self, runs: Runs) -> float:
         """Share of the variance of remaining times that u predicts."""
         targets = np.concatenate(runs.targets)
-        found = np.concatenate([self.remaining.values(each.inputs) for each in runs.samples])
+        predicted = np.concatenate([self.remaining.values(each.inputs) for each in runs.samples])
         spread = float(np.var(targets)) if len(targets) else 0.0
-        return 1.0 - float(np.mean((targets - found) ** 2)) / spread if spread > 0.0 else 0.0
+        return 1.0 - float(np.mean((targets - predicted) ** 2)) / spread if spread > 0.0 else 0.0
 
     def fit(
         self, memory: Sequence[Runs], rate: float, passes: int, step_s: float, trace_s: float, rng: np.random.Generator
@@ -203,7 +203,7 @@ class JobCritic:
         return float(np.mean(errors[1:] or errors))
 
     def _fit_rest(self, runs: Runs, rate: float, step_s: float, trace_s: float) -> None:
-        """One step of e towards differences between the runs' returns, which end in the critic itself."""
+        """One step of e towards differences between bootstrapped returns of the runs."""
         values = np.stack([self.values(each) for each in runs.samples])
         costs = np.stack([self.costs(each, step_s) for each in runs.samples])
         if len(values) < 2 or values.shape[1] < 2:

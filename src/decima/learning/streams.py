@@ -1,4 +1,4 @@
-"""Stretches of long streams: what an algorithm asks for, and what is seen of the jobs at equal times."""
+"""Stretches of long streams: requests, and jobs at equal times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Pause:
-    """A stream that has been stopped between two events, and can go on on any worker."""
+    """A stream that was stopped between two events; any worker can continue it."""
 
     time_s: float
     jobs: int  # in the system
@@ -20,7 +20,7 @@ class Pause:
 
 @dataclass(frozen=True, eq=False)
 class StretchJob:
-    """One stretch of a stream to run; all that its outcome depends on besides task and weights."""
+    """One stretch of a stream; its outcome also depends on task and weights."""
 
     sequence: Any  # jobs, a hashable description in the words of the system
     seed: int  # source of task durations and of the policy's draws
@@ -42,7 +42,7 @@ class Samples:
     area_s: np.ndarray  # float64 [T], integral of the number of jobs since time 0, job-seconds
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Sum over the jobs at each time of a value per job, float64 [M]; float64 [T]."""
+        """Sums of values per job, float64 [M], at each time; float64 [T]."""
         totals = np.concatenate([[0.0], np.cumsum(values)])
         return totals[self.first[1:]] - totals[self.first[:-1]]
 

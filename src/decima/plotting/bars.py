@@ -135,8 +135,8 @@ def change_rows(
         if largest is not None and change > largest:
             axes.text(largest, row, f"{change:,.0f} % ▶", ha="right", va="center", fontsize=7, color=mark.color)
             continue
-        look = {"marker": mark.marker, "markersize": 4, "color": mark.color, "linewidth": 1.0, "capsize": 2}
-        axes.errorbar(change, row, xerr=[[change - low], [high - change]], **look, label=f"_{name}")
+        drawn = {"marker": mark.marker, "markersize": 4, "color": mark.color, "linewidth": 1.0, "capsize": 2}
+        axes.errorbar(change, row, xerr=[[change - low], [high - change]], **drawn, label=f"_{name}")
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     style.label_rows(axes, [style.scheduler_style(name).label for name in names])
     if largest is not None:

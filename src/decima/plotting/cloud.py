@@ -70,8 +70,8 @@ def last_reached(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
     labels = []
     for row, (mark, mine) in enumerate(style.by_scheduler(ends, "learner")):
         mean, low, high = (getattr(mine["reached"], name)() for name in ("mean", "min", "max"))
-        look = {"marker": mark.marker, "markersize": 5, "color": mark.color, "capsize": 2, "label": f"_{row}"}
-        axes.errorbar(mean, row, xerr=[[mean - low], [high - mean]], **look)
+        drawn = {"marker": mark.marker, "markersize": 5, "color": mark.color, "capsize": 2, "label": f"_{row}"}
+        axes.errorbar(mean, row, xerr=[[mean - low], [high - mean]], **drawn)
         seen = f"{mean:.0f} % after {mine['decisions_seen'].mean():,.0f}"
         where = {"xytext": (6 if mean < 50.0 else -6, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
         axes.annotate(seen, (mean, row), ha="left" if mean < 50.0 else "right", **where)

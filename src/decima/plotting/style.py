@@ -320,9 +320,9 @@ def label_ends(axes: Axes) -> None:
     # A line of text in parts of the axes.
     apart = 8.5 / (72.0 * axes.figure.get_figheight() * axes.get_position().height) * np.arange(len(lines))
     places = isotonic_regression(ends[order] - apart).x + apart if lines else ()
-    for index, place in zip(order, places, strict=True):
+    for index, height in zip(order, places, strict=True):
         color = lines[index].get_color()
-        _, y = to_parts.inverted().transform((1.0, place))
+        _, y = to_parts.inverted().transform((1.0, height))
         leader = {"arrowstyle": "-", "color": color, "linewidth": 0.4, "shrinkA": 0.0, "shrinkB": 3.0}
         where = {"xytext": (1.02, y), "textcoords": axes.get_yaxis_transform(), "va": "center"}
         axes.annotate(

@@ -108,7 +108,7 @@ class _Stream:
 
 @register_algorithm(ContinuingConfig, "continuing", learns=STREAMS)
 class Continuing(SurrogateAlgorithm):
-    """Makes decisions more probable after which the jobs cost less than in other copies of the same state.
+    """Makes decisions more probable that cost less than those of other copies.
 
     Args:
         config: How.
@@ -165,7 +165,7 @@ class Continuing(SurrogateAlgorithm):
         return row | self.update(records, groups, agent.batch(records), of_decisions, now)
 
     def _replace(self, pace: float, rng: np.random.Generator) -> None:
-        """Draw new streams for those that are over or crowded, and run them to a first state."""
+        """Replace streams that are over or crowded; run new ones to a first state."""
         config = self.config
         old = {
             index: stream
@@ -181,8 +181,8 @@ class Continuing(SurrogateAlgorithm):
             jobs.append(StretchJob(sequence, int(rng.integers(2**62)), until_s, keep=True))
         first = self.drawn - len(fresh)
         new = {
-            index: _Stream(first + place, pace, stretch.pause)
-            for place, (index, stretch) in enumerate(zip(fresh, self.agent.stretches(jobs), strict=True))
+            index: _Stream(first + offset, pace, stretch.pause)
+            for offset, (index, stretch) in enumerate(zip(fresh, self.agent.stretches(jobs), strict=True))
         }
         self.streams = [old[index] if index in old else new[index] for index in range(config.streams)]
 
@@ -191,7 +191,7 @@ class Continuing(SurrogateAlgorithm):
         return self.drawn - 1
 
     def _run(self, now: Progress, pace: float, rng: np.random.Generator) -> tuple[list[Stretch], list[Runs]]:
-        """Run the windows of all copies, and complete runs for the critic; the streams go on."""
+        """Run one window of all copies, and complete runs for the critic."""
         config, agent = self.config, self.agent
         chosen = rng.integers(config.copies, size=config.streams)
         seeds = rollout_seeds(self.seed, now.iteration, config.streams * config.copies)

@@ -187,7 +187,7 @@ class ClusterState(Record):
         decide_fn: int = 0,
         paused: np.ndarray | None = None,
     ) -> None:
-        """Begin a run at time 0 with every executor free, or go on with one from where it was.
+        """Begin a run at time 0 with every executor free, or continue a paused one.
 
         Args:
             rng: Source of task durations.
@@ -205,7 +205,7 @@ class ClusterState(Record):
             engine.reset(self.address)
 
     def paused(self) -> np.ndarray:
-        """All that the run has changed, uint8, but logs; :meth:`start` goes on from there, with other chance."""
+        """All that the run has changed but logs, uint8; :meth:`start` continues from it."""
         memory = self._memory.copy()
         scalars = memory[: len(self._template)].view(self.layout.header_dtype)[0]
         for name in self.layout.code:  # addresses of this process

@@ -1,4 +1,4 @@
-"""Many clusters as one vector environment: a step of all of them is one compiled call per thread.
+"""Many clusters as one vector environment: one compiled call per thread and step.
 
 import decima, gymnasium
 
@@ -71,7 +71,7 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
         """Let all clusters live in one memory."""
         self._memory = self.envs[0].make_memory(self.num_envs)
         for row, env in enumerate(self.envs):
-            env.place(self._memory, row)
+            env.move_to(self._memory, row)
         self._views, self._masks, self._jobs = self._memory.views(), self._memory.masks(), self._memory.array("job_ids")
         cuts = np.linspace(0, self.num_envs, self._threads + 1).astype(int).tolist()
         self._shares = list(pairwise(cuts))
@@ -105,8 +105,8 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
             raise ConfigError(
                 f"seed has {len(seeds)} numbers; expected one, or one for each of {self.num_envs} clusters"
             )
-        for env, own in zip(self.envs, seeds, strict=True):
-            env.begin(own, options)
+        for env, seeded in zip(self.envs, seeds, strict=True):
+            env.begin(seeded, options)
         self._run()
         observation, *_, info = self._outcome(np.zeros(self.num_envs, dtype=bool))
         return observation, info

@@ -38,12 +38,12 @@ TRAINED_ON = {
 
 
 class ByWorkload(ByArrivals):
-    """The stored policy that was trained on the workload of a run; else the default for its arrivals."""
+    """The stored policy trained on a workload, else the default for its arrivals."""
 
     def remark(self, workloads: Iterable[Workload]) -> str:
-        """Name the stored policy that the jobs get, in one line for each kind of jobs."""
+        """Name the stored policy that the jobs get, a line per workload and arrivals."""
         kinds = dict.fromkeys((self._arrivals([each]), each.label) for each in workloads)
-        return "\n".join(self._line(*kind) for kind in kinds)
+        return "\n".join(self._line(*each) for each in kinds)
 
     def _line(self, arrivals: str, label: str) -> str:
         policy = self._form(arrivals, {label}).values["policy"]

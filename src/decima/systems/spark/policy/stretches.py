@@ -39,9 +39,9 @@ def run_stretch(state: ClusterState, scheduler: LearnedScheduler, job: StretchJo
 
 
 def _advance(state: ClusterState, job: StretchJob, scale: float) -> Samples | None:
-    """Run to the end of the stretch, with a look at the jobs every step."""
+    """Run to the end of the stretch, with a sample of the jobs every step."""
     until_ms = np.inf if job.until_s is None else 1000.0 * job.until_s
-    looks = []
+    samples = []
     if job.step_s is not None:
         step_ms = 1000.0 * job.step_s
         begin_ms = 0.0 if job.begin is None else 1000.0 * job.begin.time_s
@@ -51,14 +51,14 @@ def _advance(state: ClusterState, job: StretchJob, scale: float) -> Samples | No
                 _run_to(state, begin_ms + number * step_ms)
             if job.crowd is not None and state.num_active > job.crowd:
                 break
-            looks.append(_look(state, scale))
-    if len(looks) == 0 or until_ms == np.inf:
+            samples.append(_sample(state, scale))
+    if len(samples) == 0 or until_ms == np.inf:
         _run_to(state, until_ms)
     if job.step_s is None:
         return None
-    first = np.concatenate([[0], np.cumsum([len(jobs) for jobs, _, _ in looks])]).astype(np.int64)
-    jobs, inputs = (np.concatenate([look[part] for look in looks]) for part in (0, 1))
-    return Samples(first, jobs, inputs, np.array([area_ms for _, _, area_ms in looks]) / 1000.0)
+    first = np.concatenate([[0], np.cumsum([len(jobs) for jobs, _, _ in samples])]).astype(np.int64)
+    jobs, inputs = (np.concatenate([sample[part] for sample in samples]) for part in (0, 1))
+    return Samples(first, jobs, inputs, np.array([area_ms for _, _, area_ms in samples]) / 1000.0)
 
 
 def _run_to(state: ClusterState, time_ms: float) -> None:
@@ -66,8 +66,8 @@ def _run_to(state: ClusterState, time_ms: float) -> None:
     state.advance()
 
 
-def _look(state: ClusterState, scale: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Jobs in the system, what a critic sees of them, and the integral of their number."""
+def _sample(state: ClusterState, scale: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Jobs in the system, their inputs of a critic, integral of their number."""
     count = int(state.num_active)
     jobs, inputs = np.empty(count, np.int32), np.empty((count, NUM_JOB_INPUTS), np.float32)
     observe_jobs(state.address, scale, jobs, inputs)

@@ -265,7 +265,7 @@ class ByArrivals(CompiledScheduler):
         return STREAM if streaming else BATCH
 
     def _form(self, arrivals: str, labels: set[str]) -> CompiledScheduler:
-        """The form for such arrivals of jobs of workloads with these labels (none: they are not known)."""
+        """The form for arrivals and labels of workloads (none: they are not known)."""
         return self.forms[arrivals]
 
     def _of(self, state: ClusterState) -> CompiledScheduler:
