@@ -109,6 +109,27 @@ def test_wrong_numbers_are_found():
     assert len(list(unknown_percentages(right.replace("20.4", f"{wrong:.1f}")))) == 1
 
 
+@pytest.mark.parametrize(
+    ("label", "batches", "streams"),
+    [
+        ("Decima", "decima", "trained_long"),
+        ("Decima, entry costs seen", "decima_entry", "trained_entry"),
+        ("Decima, warm start", None, "trained_warm"),
+    ],
+)
+def test_means_over_training_runs_are_those_of_the_tables(label, batches, streams):
+    mean, change = 'mean("batch/batch", "avg_jct_s", scheduler="weighted_fair")', "1"
+    if batches:
+        kept = f'"batch/batch_trainings", "change_percent", scheduler="{batches}", training="mean"'
+        change = f'1 + mean({kept}, against="weighted_fair") / 100'
+    cells = [f"{{{{{mean} * ({change}):.1f}}}}" if batches else "–"]
+    for gap in (14, 25, 45):
+        kept = f'"generalisation/generalisation", "avg_jct_s", scheduler="{streams}", interarrival_s={gap}'
+        cells.append(f"{{{{mean({kept}):.1f}}}}")
+    row = accounts.filled(f"| {label}, mean of 3 seeds | {' | '.join(cells)} |")
+    assert row in (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+
+
 def test_verdicts_of_the_readme_are_those_of_the_claims():
     claims = accounts.claims_page().splitlines()
     shown = {tuple(re.sub(r"\[(.+?)\]\(.+?\)", r"\1", line).strip("| ").split(" | ")) for line in claims}
