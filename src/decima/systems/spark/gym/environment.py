@@ -164,7 +164,7 @@ class SparkClusterEnv(gymnasium.Env):
         self.action_space = spaces.MultiDiscrete([self.padding.size(part.extent) for part in self._parts])
         self.state: ClusterState | None = None
         self._over = True
-        self.place(self.make_memory(1), 0)
+        self.move_to(self.make_memory(1), 0)
 
     def _box(self, part) -> spaces.Box:
         size = self.padding.size
@@ -177,7 +177,7 @@ class SparkClusterEnv(gymnasium.Env):
         compiled = {id(AVG_JCT): 1, id(MAKESPAN): 2}.get(id(self._objective), 0)
         return Memory(self.padding, rows, len(self._parts), compiled)
 
-    def place(self, memory: Memory, row: int) -> None:
+    def move_to(self, memory: Memory, row: int) -> None:
         """Live in a row of a memory, and bring there what was shown before."""
         if "_memory" in self.__dict__:
             self._memory.copy_row(self._row, memory, row)
@@ -200,7 +200,7 @@ class SparkClusterEnv(gymnasium.Env):
         self.__dict__ |= kept
         if self.state is not None:
             memory.hold(0, self.state)
-        self.place(memory, 0)
+        self.move_to(memory, 0)
 
     # ---- episodes ---------------------------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class SparkClusterEnv(gymnasium.Env):
         return self.observe(), info
 
     def begin(self, seed: int | None, options: dict[str, Any] | None = None) -> None:
-        """Let the row be about to run to the first decision of an episode; see :meth:`reset`."""
+        """Prepare an episode, see :meth:`reset`; the row then runs to its first decision."""
         super().reset(seed=seed)
         unknown = set(options or {}) - {"workload"}
         if unknown:
@@ -305,7 +305,7 @@ class SparkClusterEnv(gymnasium.Env):
         return {name: view.copy() for name, view in self._views.items()}
 
     def cut(self, masks: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Masks in one row, [..., choices of all numbers], as one array per number of an action."""
+        """Split masks in one row, [..., choices], into one array per number of an action."""
         return tuple([masks[..., cut] for cut in self._cuts])
 
     def action_masks(self) -> np.ndarray:
@@ -347,8 +347,8 @@ class SparkClusterEnv(gymnasium.Env):
         return numbers if numbers.dtype.kind == "i" else np.minimum(numbers, LARGEST)
 
     def _names(self) -> list[str]:
-        own = {"stage": "slot", "limit": "executors", "delay_ms": "delay"}
-        return [own.get(part.name, part.name) for part in self._parts]
+        names = {"stage": "slot", "limit": "executors", "delay_ms": "delay"}
+        return [names.get(part.name, part.name) for part in self._parts]
 
     def refusal(self) -> InvalidDecisionError:
         """What is wrong with the action that stopped this row, and what is allowed."""
@@ -434,7 +434,7 @@ class SparkClusterEnv(gymnasium.Env):
         return int(slots[0])
 
     def action_of(self, stage: int, limit: int = 1) -> np.ndarray:
-        """Action of a scheduler's decision, such as one to imitate, int64 [parts]; no delay, best fit.
+        """Action of a decision of a scheduler, int64 [numbers]; no delay, best fit.
 
         Args:
             stage: Stage id, -1 to idle.

@@ -1,4 +1,4 @@
-"""Compiled code of the environment: observations, masks, actions, rewards, and steps of many clusters in one call.
+"""Compiled code of the environment: observations, masks, actions, rewards and steps.
 
 Every function is about row ``i`` of the arrays of :class:`decima.systems.spark.gym.padded.Memory`. Plain Python runs
 :data:`observe` and :data:`take`, too, about states that compiled code does not know.
@@ -48,7 +48,7 @@ F, V, S, A = places(FACTS), places(AMOUNTS), places(SIZES), places((*FLOATS, *IN
 
 @intrinsic
 def _call(_typing, function, address):
-    """Call a compiled function of an int64 at address ``function``; an engine is not compiled twice so."""
+    """Call a compiled function of an int64 at an address: the engine is compiled once."""
 
     def codegen(_context, builder, _signature, args):
         word = ir.IntType(64)
@@ -69,7 +69,7 @@ def advance_address() -> int:
 
 
 def _clear(floats, ints, flags, facts, sizes, at):
-    """Put padding where the last observation had rows and this one has none, and empty all masks."""
+    """Pad the rows that the last observation had and this one lacks; empty all masks."""
     for job in range(facts[F.jobs], facts[F.filled_jobs]):
         floats[at[A.jobs] + 3 * job : at[A.jobs] + 3 * job + 3] = 0
         ints[at[A.job_allocation] + job] = 0
@@ -97,7 +97,7 @@ def _clear(floats, ints, flags, facts, sizes, at):
 
 
 def observe_cluster(state, idle, floats, ints, flags, facts, amounts, sizes, at):
-    """Write the arrays of a state; False, and nothing, if there is no room for it.
+    """Write the arrays of a state; False if there is no room for it.
 
     Args:
         state: A cluster state.
@@ -139,15 +139,15 @@ def observe_cluster(state, idle, floats, ints, flags, facts, amounts, sizes, at)
             to_launch = state.stage_tasks[stage] - state.stage_next[stage]
             coming = state.stage_commit[stage] + state.stage_moving[stage]
             remaining_ms += unfinished * nominal_ms
-            place = at[A.stages] + 8 * row
-            floats[place] = state.stage_tasks[stage]
-            floats[place + 1] = to_launch
-            floats[place + 2] = unfinished
-            floats[place + 3] = nominal_ms / 1000.0
-            floats[place + 4] = state.row_path_work_ms[profile] / 1000.0
-            floats[place + 5] = state.stage_executors[stage]
-            floats[place + 6] = coming
-            floats[place + 7] = state.stage_runnable[stage]
+            entry = at[A.stages] + 8 * row
+            floats[entry] = state.stage_tasks[stage]
+            floats[entry + 1] = to_launch
+            floats[entry + 2] = unfinished
+            floats[entry + 3] = nominal_ms / 1000.0
+            floats[entry + 4] = state.row_path_work_ms[profile] / 1000.0
+            floats[entry + 5] = state.stage_executors[stage]
+            floats[entry + 6] = coming
+            floats[entry + 7] = state.stage_runnable[stage]
             ints[at[A.stage_job] + row] = index
             ints[at[A.stage_ids] + row] = stage
             for child in range(state.child_offset[profile], state.child_offset[profile + 1]):
@@ -179,10 +179,10 @@ def observe_cluster(state, idle, floats, ints, flags, facts, amounts, sizes, at)
         if job == state.source_job and offered > 0:
             source_job = index
             held -= offered
-        place = at[A.jobs] + 3 * index
-        floats[place] = (state.now_ms - state.job_arrival_ms[job]) / 1000.0
-        floats[place + 1] = state.job_work_ms[job] / 1000.0
-        floats[place + 2] = remaining_ms / 1000.0
+        entry = at[A.jobs] + 3 * index
+        floats[entry] = (state.now_ms - state.job_arrival_ms[job]) / 1000.0
+        floats[entry + 1] = state.job_work_ms[job] / 1000.0
+        floats[entry + 2] = remaining_ms / 1000.0
         ints[at[A.job_allocation] + index] = held
         ints[at[A.job_ids] + index] = job
     floats[at[A.time_s]] = state.now_ms / 1000.0
@@ -204,7 +204,9 @@ def observe_cluster(state, idle, floats, ints, flags, facts, amounts, sizes, at)
 
 
 def take_action(state, action, choice, ints, flags, sizes, at):
-    """Turn an action into the parts of a decision; what its mask excludes becomes the nearest choice.
+    """Turn an action into the parts of a decision.
+
+    A number that its mask excludes becomes the nearest one allowed.
 
     Args:
         state: A cluster state that the arrays show.
@@ -258,11 +260,11 @@ def take_action(state, action, choice, ints, flags, sizes, at):
 
 
 def _nearest(mask, number):
-    """Place of the 1 that is nearest to a number; of two the lower one, 0 without any."""
+    """The 1 of a mask nearest to a number; of two the lower."""
     best = -1
-    for place in range(len(mask)):
-        if mask[place] and (best < 0 or abs(place - number) < abs(best - number)):
-            best = place
+    for entry in range(len(mask)):
+        if mask[entry] and (best < 0 or abs(entry - number) < abs(best - number)):
+            best = entry
     return max(best, 0)
 
 
@@ -297,7 +299,7 @@ def _cost(state, objective):
 
 @njit
 def _run(advance, address, facts):
-    """Go on to the next decision that has a choice, or to the end; a code of the engine.
+    """Run to the next decision that has a choice, or to the end.
 
     Where every executor is parked and nothing is ahead, all of them are offered again, once.
     """

@@ -176,7 +176,9 @@ class Padding:
 
 
 class Memory:
-    """Observations and masks of N clusters in arrays that are allocated once and written by :mod:`.kernel`.
+    """Observations and masks of N clusters in arrays that are allocated once.
+
+    Written by :mod:`decima.systems.spark.gym.kernel`.
 
     Args:
         padding: Sizes.
@@ -213,12 +215,12 @@ class Memory:
         self.actions = np.zeros((rows, parts), dtype=np.int64)
         self._addresses = np.zeros(rows, dtype=np.int64)
         self._arrays = (*blocks, self.facts, self.amounts)
-        self._shared = np.array(sizes), np.array([place.start for _, place in self._places.values()])
+        self._shared = np.array(sizes), np.array([where.start for _, where in self._places.values()])
 
     def array(self, name: str) -> np.ndarray:
         """All rows of an array, a view [N, entries]."""
-        block, place = self._places[name]
-        return block[:, place]
+        block, where = self._places[name]
+        return block[:, where]
 
     def views(self) -> dict[str, np.ndarray]:
         """The arrays of the observation, [N, ...]."""
@@ -249,7 +251,10 @@ class Memory:
             other.hold(other_row, self.states[row])
 
     def run(self, first: int, last: int, strict: bool) -> int:
-        """Let some rows do what they are about to do; the row of an invalid action, -1 if none stopped them.
+        """Let some rows do what they are about to do.
+
+        Returns:
+            Row of an invalid action that stopped them, below 0 if none did.
 
         Raises:
             WorkerError: This thread was told to stop.

@@ -1,10 +1,4 @@
-"""Many clusters as one vector environment: a step of all of them is one compiled call per thread.
-
-import decima, gymnasium
-
-gymnasium.register_envs(decima.gym)
-envs = gymnasium.make_vec("decima/SparkCluster-v0", num_envs=64, vectorization_mode="vector_entry_point")
-"""
+"""Many clusters as one vector environment: a step is one compiled call per thread."""
 
 from __future__ import annotations
 
@@ -71,7 +65,7 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
         """Let all clusters live in one memory."""
         self._memory = self.envs[0].make_memory(self.num_envs)
         for row, env in enumerate(self.envs):
-            env.place(self._memory, row)
+            env.move_to(self._memory, row)
         self._views, self._masks, self._jobs = self._memory.views(), self._memory.masks(), self._memory.array("job_ids")
         cuts = np.linspace(0, self.num_envs, self._threads + 1).astype(int).tolist()
         self._shares = list(pairwise(cuts))
@@ -105,8 +99,8 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
             raise ConfigError(
                 f"seed has {len(seeds)} numbers; expected one, or one for each of {self.num_envs} clusters"
             )
-        for env, own in zip(self.envs, seeds, strict=True):
-            env.begin(own, options)
+        for env, each in zip(self.envs, seeds, strict=True):
+            env.begin(each, options)
         self._run()
         observation, *_, info = self._outcome(np.zeros(self.num_envs, dtype=bool))
         return observation, info
