@@ -217,7 +217,7 @@ class SparkClusterEnv(gymnasium.Env):
         return self.observe(), info
 
     def begin(self, seed: int | None, options: dict[str, Any] | None = None) -> None:
-        """Begin an episode; see :meth:`reset`."""
+        """Prepare an episode, see :meth:`reset`; the row then runs to its first decision."""
         super().reset(seed=seed)
         unknown = set(options or {}) - {"workload"}
         if unknown:
@@ -305,7 +305,7 @@ class SparkClusterEnv(gymnasium.Env):
         return {name: view.copy() for name, view in self._views.items()}
 
     def cut(self, masks: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Split masks of one row into an array per number of an action."""
+        """Split masks in one row, [..., choices], into one array per number of an action."""
         return tuple([masks[..., cut] for cut in self._cuts])
 
     def action_masks(self) -> np.ndarray:
@@ -434,7 +434,7 @@ class SparkClusterEnv(gymnasium.Env):
         return int(slots[0])
 
     def action_of(self, stage: int, limit: int = 1) -> np.ndarray:
-        """Action of a scheduler's decision, int64 [parts]; no delay, best fit.
+        """Action of a decision of a scheduler, int64 [numbers]; no delay, best fit.
 
         Args:
             stage: Stage id, -1 to idle.

@@ -1,4 +1,4 @@
-"""Compiled code of the environment: observations, masks, actions, rewards, steps of many clusters.
+"""Compiled code of the environment: observations, masks, actions, rewards and steps.
 
 Every function is about row ``i`` of the arrays of :class:`decima.systems.spark.gym.padded.Memory`. Plain Python runs
 :data:`observe` and :data:`take`, too, about states that compiled code does not know.
@@ -48,7 +48,7 @@ F, V, S, A = places(FACTS), places(AMOUNTS), places(SIZES), places((*FLOATS, *IN
 
 @intrinsic
 def _call(_typing, function, address):
-    """Call a compiled function of an int64 at address ``function``."""
+    """Call a compiled function of an int64 at an address: the engine is compiled once."""
 
     def codegen(_context, builder, _signature, args):
         word = ir.IntType(64)
@@ -69,7 +69,7 @@ def advance_address() -> int:
 
 
 def _clear(floats, ints, flags, facts, sizes, at):
-    """Pad rows that only the last observation had, and empty all masks."""
+    """Pad the rows that the last observation had and this one lacks; empty all masks."""
     for job in range(facts[F.jobs], facts[F.filled_jobs]):
         floats[at[A.jobs] + 3 * job : at[A.jobs] + 3 * job + 3] = 0
         ints[at[A.job_allocation] + job] = 0
@@ -97,7 +97,7 @@ def _clear(floats, ints, flags, facts, sizes, at):
 
 
 def observe_cluster(state, idle, floats, ints, flags, facts, amounts, sizes, at):
-    """Write the arrays of a state; False if there is no room.
+    """Write the arrays of a state; False if there is no room for it.
 
     Args:
         state: A cluster state.
@@ -204,7 +204,9 @@ def observe_cluster(state, idle, floats, ints, flags, facts, amounts, sizes, at)
 
 
 def take_action(state, action, choice, ints, flags, sizes, at):
-    """Turn an action into the parts of a decision; excluded choices become the nearest ones.
+    """Turn an action into the parts of a decision.
+
+    A number that its mask excludes becomes the nearest one allowed.
 
     Args:
         state: A cluster state that the arrays show.
@@ -258,7 +260,7 @@ def take_action(state, action, choice, ints, flags, sizes, at):
 
 
 def _nearest(mask, number):
-    """Index of the 1 nearest to a number, the lower of two; 0 without any."""
+    """The 1 of a mask nearest to a number; of two the lower."""
     best = -1
     for entry in range(len(mask)):
         if mask[entry] and (best < 0 or abs(entry - number) < abs(best - number)):
@@ -297,7 +299,7 @@ def _cost(state, objective):
 
 @njit
 def _run(advance, address, facts):
-    """Run to the next decision with a choice, or to the end.
+    """Run to the next decision that has a choice, or to the end.
 
     Where every executor is parked and nothing is ahead, all of them are offered again, once.
     """

@@ -1,4 +1,4 @@
-"""Actions as one whole number, for learners with a single categorical choice."""
+"""Actions of the environment as one whole number, for a single categorical choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from decima.core.errors import InvalidDecisionError
 
 
 class NumberedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
-    """Every combination of numbers is one action, in the order of ``numpy.unravel_index``.
+    """Every combination of the numbers of an action is one, as in ``numpy.unravel_index``.
 
     Args:
         env: An environment ``decima/SparkCluster-v0``.

@@ -176,7 +176,9 @@ class Padding:
 
 
 class Memory:
-    """Observations and masks of N clusters, allocated once, written by :mod:`.kernel`.
+    """Observations and masks of N clusters in arrays that are allocated once.
+
+    Written by :mod:`decima.systems.spark.gym.kernel`.
 
     Args:
         padding: Sizes.
@@ -199,26 +201,26 @@ class Memory:
         lengths |= {"delays_mask": padding.delays} if padding.delay_steps else {}
         lengths |= {"classes_mask": padding.class_choices} if padding.classes > 1 else {}
         fills = {part.name: part.fill for part in (*LAYOUT, *PRIVATE)}
-        self._spans: dict[str, tuple[np.ndarray, slice]] = {}
+        self._places: dict[str, tuple[np.ndarray, slice]] = {}
         blocks = []
         for names, dtype in ((FLOATS, np.float32), (INTS, np.int32), (FLAGS, np.int8)):
             block = [np.full(lengths[name], fills.get(name, 0), dtype) for name in names]
             blocks.append(np.tile(np.concatenate(block), (rows, 1)))
             ends = np.cumsum([len(each) for each in block]).tolist()
             for name, end in zip(names, ends, strict=True):
-                self._spans[name] = (blocks[-1], slice(end - lengths[name], end))
+                self._places[name] = (blocks[-1], slice(end - lengths[name], end))
         sizes = padding.jobs, padding.stages, padding.edges, padding.delay_steps, padding.classes, objective
         self.facts = np.zeros((rows, len(kernel.FACTS)), dtype=np.int64)
         self.amounts = np.zeros((rows, len(kernel.AMOUNTS)))
         self.actions = np.zeros((rows, parts), dtype=np.int64)
         self._addresses = np.zeros(rows, dtype=np.int64)
         self._arrays = (*blocks, self.facts, self.amounts)
-        self._shared = np.array(sizes), np.array([span.start for _, span in self._spans.values()])
+        self._shared = np.array(sizes), np.array([where.start for _, where in self._places.values()])
 
     def array(self, name: str) -> np.ndarray:
         """All rows of an array, a view [N, entries]."""
-        block, span = self._spans[name]
-        return block[:, span]
+        block, where = self._places[name]
+        return block[:, where]
 
     def views(self) -> dict[str, np.ndarray]:
         """The arrays of the observation, [N, ...]."""
@@ -230,7 +232,7 @@ class Memory:
 
     def masks(self) -> np.ndarray:
         """The masks of all parts of an action in one row, int8 [N, choices]."""
-        block, last = self._spans[MASKS[-1]]
+        block, last = self._places[MASKS[-1]]
         return block[:, : last.stop]
 
     def row(self, row: int) -> tuple[np.ndarray, ...]:
@@ -249,7 +251,10 @@ class Memory:
             other.hold(other_row, self.states[row])
 
     def run(self, first: int, last: int, strict: bool) -> int:
-        """Step some rows; the row of an invalid action, -1 without one.
+        """Let some rows do what they are about to do.
+
+        Returns:
+            Row of an invalid action that stopped them, below 0 if none did.
 
         Raises:
             WorkerError: This thread was told to stop.

@@ -1,10 +1,4 @@
-"""Many clusters as one vector environment: one compiled call per thread and step.
-
-import decima, gymnasium
-
-gymnasium.register_envs(decima.gym)
-envs = gymnasium.make_vec("decima/SparkCluster-v0", num_envs=64, vectorization_mode="vector_entry_point")
-"""
+"""Many clusters as one vector environment: a step is one compiled call per thread."""
 
 from __future__ import annotations
 
@@ -105,8 +99,8 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
             raise ConfigError(
                 f"seed has {len(seeds)} numbers; expected one, or one for each of {self.num_envs} clusters"
             )
-        for env, seeded in zip(self.envs, seeds, strict=True):
-            env.begin(seeded, options)
+        for env, each in zip(self.envs, seeds, strict=True):
+            env.begin(each, options)
         self._run()
         observation, *_, info = self._outcome(np.zeros(self.num_envs, dtype=bool))
         return observation, info
