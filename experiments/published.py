@@ -65,14 +65,14 @@ def publish(slug: str) -> Path:
 
 
 def executed_text() -> str:
-    """Text of the first notebook with outputs of this machine, in two minutes."""
+    """Text of the first notebook with what its cells give here."""
     content = json.loads(notebook_path(START).read_text(encoding="utf-8"))
     names: dict[str, Any] = {"__name__": "__main__"}
     for index, cell in enumerate(cell for cell in content["cells"] if cell["cell_type"] == "code"):
         cell["outputs"] = _output("".join(cell["source"]), names, whole=True)
         cell["execution_count"] = index + 1 if cell["outputs"] else None
-        for output in cell["outputs"]:
-            output |= {} if output["output_type"] == "stream" else {"execution_count": index + 1}
+        for output in (each for each in cell["outputs"] if "data" in each):
+            output["execution_count"] = index + 1
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -180,7 +180,7 @@ def _outputs(cells: list[dict], run: str, tables: Callable[[str, str], _Tables],
 
 
 def _output(source: str, names: dict[str, Any], *, whole: bool = False) -> list[Output]:
-    """Value of a cell's last expression; ``whole``: pictures and prints as well."""
+    """Value of the last expression of a cell; ``whole``: also pictures and prints."""
     from IPython.core.formatters import format_display_data
 
     tree, said = ast.parse(source), io.StringIO()

@@ -41,9 +41,8 @@ EXTRAS = {
 
 
 def how_to_install(extra: str) -> str:
-    """Command that installs the package from a clone, with an extra unless empty."""
-    target = f"'.[{extra}]'" if extra else "."
-    return f"pip install {target} in your clone of {DISTRIBUTION}"
+    """Command that installs the package with an extra; no index has it."""
+    return f"pip install {repr(f'.[{extra}]') if extra else '.'} in your clone of {DISTRIBUTION}"
 
 
 def advice(module: str) -> str | None:

@@ -60,7 +60,7 @@ def _bar_class() -> type[tqdm]:
         @property
         def format_dict(self) -> dict:
             values = super().format_dict
-            early = values["total"] and values["n"] - values["initial"] < LEAST_SHARE * values["total"]
+            early = values["n"] - values["initial"] < LEAST_SHARE * (values["total"] or 0)
             return values | ({"rate": 0.0} if early else {})
 
         def close(self) -> None:

@@ -38,28 +38,29 @@ TRAINED_ON = {
 
 
 class ByWorkload(ByArrivals):
-    """The stored policy trained on a workload, else the default for its arrivals."""
+    """The stored policy that was trained on the workload; else the default."""
 
     def remark(self, workloads: Iterable[Workload]) -> str:
-        """Name the stored policy that the jobs get, a line per workload and arrivals."""
-        kinds = dict.fromkeys((self._arrivals([each]), each.label) for each in workloads)
-        return "\n".join(self._line(*each) for each in kinds)
-
-    def _line(self, arrivals: str, label: str) -> str:
-        policy = self._form(arrivals, {label}).values["policy"]
-        jobs = f"{'batches' if arrivals == BATCH else 'streams'} of {label}"
-        if arrivals in TRAINED_ON.get(label, {}):
-            return f"{self.name}: policy {policy}, trained on {jobs}"
-        return f"{self.name}: policy {policy}, the default; no default is trained on {jobs} (decima:NAME takes another)"
+        """Name the stored policy for the jobs of each workload, one per line."""
+        lines = []
+        for arrivals, label in dict.fromkeys((self._arrivals([each]), each.label) for each in workloads):
+            jobs = f"{'batches' if arrivals == BATCH else 'streams'} of {label}"
+            known = arrivals in TRAINED_ON.get(label, {})
+            text = (
+                f"trained on {jobs}"
+                if known
+                else f"the default; no default is trained on {jobs} (decima:NAME takes another)"
+            )
+            lines.append(f"{self.name}: policy {self._form(arrivals, {label}).values['policy']}, {text}")
+        return "\n".join(lines)
 
     def _form(self, arrivals: str, labels: set[str]) -> LearnedScheduler:
+        default = self.forms[arrivals]
         trained = TRAINED_ON.get(next(iter(labels)), {}) if len(labels) == 1 else {}
-        policy = trained.get(arrivals, self.forms[arrivals].values["policy"])
-        if policy == self.forms[arrivals].values["policy"]:
-            return self.forms[arrivals]
-        if policy not in self.forms:
-            self.forms[policy] = decima(policy, **self.values)
-        return self.forms[policy]
+        policy = trained.get(arrivals, default.values["policy"])
+        if policy == default.values["policy"]:
+            return default
+        return self.forms.get(policy) or self.forms.setdefault(policy, decima(policy, **self.values))
 
 
 def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:

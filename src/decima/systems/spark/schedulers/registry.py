@@ -89,11 +89,7 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
 
 
 def register(
-    name: str,
-    *,
-    options: Iterable[Option] = (),
-    presets: Iterable[Preset] = (),
-    forms: type[ByArrivals] | None = None,
+    name: str, *, options: Iterable[Option] = (), presets: Iterable[Preset] = (), forms: type[ByArrivals] | None = None
 ) -> Callable:
     """Decorator: make ``factory(**parameters) -> Scheduler`` known as ``name``; its docstring is the description.
 
@@ -261,11 +257,10 @@ class ByArrivals(CompiledScheduler):
         return self._form(self._arrivals(workloads), {each.label for each in workloads})
 
     def _arrivals(self, workloads: Iterable[Workload]) -> str:
-        streaming = any((each.arrival_ms[~each.initial] > 0.0).any() for each in workloads)
-        return STREAM if streaming else BATCH
+        return STREAM if any((each.arrival_ms[~each.initial] > 0.0).any() for each in workloads) else BATCH
 
     def _form(self, arrivals: str, labels: set[str]) -> CompiledScheduler:
-        """The form for arrivals and labels of workloads (none: they are not known)."""
+        """The form for such arrivals; no labels: the workload is not known."""
         return self.forms[arrivals]
 
     def _of(self, state: ClusterState) -> CompiledScheduler:
