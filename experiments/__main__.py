@@ -135,7 +135,7 @@ def redraw(
 def publish(
     slug: Annotated[str, typer.Argument(metavar="NAME", help="Notebook without .ipynb, accounts, or all.")] = "all",
 ) -> None:
-    """Write accounts, headline claims and outputs of the committed notebooks anew, from the published results."""
+    """Write accounts, headline claims and outputs of committed notebooks anew, from published results."""
     from experiments.accounts import write_accounts
     from experiments.notebooks import notebook_slugs
     from experiments.published import START
