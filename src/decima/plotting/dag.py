@@ -96,7 +96,7 @@ def dag(
             fontsize=5.5 if labels is True else 7.0,
             linespacing=0.95,
             va="center",
-            bbox={"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.7},  # across edges
+            bbox={"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.7},  # on edges
         )
     number = f"{words.count(len(stages), 'stage')}, {words.count(int(stages['tasks'].sum()), 'task')}"
     name = f"{words.job_label(stages['job'].iloc[0])}: " if "job" in stages else ""
