@@ -211,7 +211,7 @@ def fig5_idle_load(tables: Tables, run: Run) -> plotting.style.Figure:
     for axes, column in zip(figure.subplots(1, 2), ("avg_jct_s", "makespan_s"), strict=True):
         plotting.idling.score_over_jobs(table, column, axes, legend=column == "makespan_s")
         axes.set_title(f"({'a' if column == 'avg_jct_s' else 'b'})", loc="left")
-        axes.set_ylim(bottom=0.0)
+        axes.set_ylim(0.0, 1.08 * table[column].max())
     caption = (
         f"Workload: {case}. Jobs that arrive in one span of time, mean of {table['streams'].max()} streams each. "
         "SJF-CP, tuned: the best of its six forms on training streams. On the other workloads, which the table has, "

@@ -8,7 +8,6 @@ import networkx
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 from scipy.optimize import isotonic_regression
 
 from decima.plotting import style, words
@@ -97,7 +96,7 @@ def dag(
             fontsize=5.5 if labels is True else 7.0,
             linespacing=0.95,
             va="center",
-            path_effects=[withStroke(linewidth=1.5, foreground="white")],  # to be read across an edge
+            bbox={"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.7},  # on edges
         )
     number = f"{words.count(len(stages), 'stage')}, {words.count(int(stages['tasks'].sum()), 'task')}"
     name = f"{words.job_label(stages['job'].iloc[0])}: " if "job" in stages else ""
