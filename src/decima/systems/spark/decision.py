@@ -17,8 +17,8 @@ class Part:
         attribute: Name in :class:`decima.systems.spark.schedulers.Decision`.
         column: Name in the decision log.
         default: Value where a scheduler does not say.
-        low: Least value in actions of the Gymnasium environment.
-        extent: Number of values there, by its name in :class:`decima.systems.spark.gym.padded.Padding`.
+        extent: Number of values in actions of the Gymnasium environment, a name of
+            :class:`decima.systems.spark.gym.padded.Padding`.
         doc: Meaning.
         whole: Whether values are whole numbers; else they are finite numbers of at least 0.
         always: Whether actions of the environment have it even when it was not asked for.
@@ -28,7 +28,6 @@ class Part:
     attribute: str
     column: str
     default: int
-    low: int
     extent: str
     doc: str
     whole: bool = True
@@ -36,13 +35,12 @@ class Part:
 
 
 PARTS = (
-    Part("stage", "stage", "stage", -1, 0, "slots", "stage id, -1: idle; in logs the index inside its job"),
-    Part("limit", "parallelism_limit", "limit_requested", 0, 1, "executors", "executors for its job, or to use"),
+    Part("stage", "stage", "stage", -1, "slots", "stage id, -1: idle; in logs the index inside its job"),
+    Part("limit", "parallelism_limit", "limit_requested", 0, "executors", "executors for its job, or to use"),
     Part(
         "delay_ms",
         "delay_ms",
         "delay_ms",
-        0,
         0,
         "delays",
         "time in ms for which the stage is withheld; 0: none. In actions the number of steps of that time",
@@ -53,7 +51,6 @@ PARTS = (
         "executor_class",
         "executor_class",
         "executor_class",
-        -1,
         -1,
         "class_choices",
         "class of the executors, -1: best fit, the smallest class that the stage fits first",

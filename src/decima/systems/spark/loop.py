@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from decima.core.checks import check_whole
+from decima.core.errors import DeadlockError
+from decima.systems.spark import engine
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.tables import WorkloadTables
@@ -32,10 +34,14 @@ def new_state(
     return ClusterState(tables, settings, log_tasks=log_tasks, log_decisions=log_decisions)
 
 
-def offers(state: ClusterState) -> Iterator[None]:
+def offers(state: ClusterState, again: bool = False) -> Iterator[None]:
     """Run from decision to decision; the caller answers by :meth:`decima.systems.spark.state.ClusterState.decide`.
 
     Where executors are offered but no stage can be chosen, they are left idle without asking.
+
+    Args:
+        state: The state.
+        again: Offer all executors again where every one is parked, as the Gymnasium environment does.
 
     Yields:
         None, whenever executors are offered and a stage can be chosen.
@@ -44,10 +50,21 @@ def offers(state: ClusterState) -> Iterator[None]:
         InvalidDecisionError: The answer cannot be carried out.
         DeadlockError: Every executor is parked and jobs are unfinished.
     """
-    while state.advance():
+    rescued = not again
+    while True:
+        try:
+            if not state.advance():
+                return
+        except DeadlockError:
+            if rescued:
+                raise
+            rescued = True
+            engine.offer_all(state.address)
+            continue
         if state.num_frontier == 0:
             state.decide(-1)
         else:
+            rescued = not again
             yield
 
 

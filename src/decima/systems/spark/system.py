@@ -41,7 +41,7 @@ def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
     state.start(rng, policy_rng)
     scheduler.reset(policy_rng)
     observation = Observation(state)
-    for _ in offers(state):
+    for _ in offers(state, getattr(scheduler, "offered_again", False)):
         try:
             parts = decision_parts(scheduler.decide(observation))
         except Exception as error:

@@ -19,6 +19,8 @@ from decima.systems.spark.schedulers.interface import Decision, Observation
 class GymScheduler:
     """Scheduler that asks a policy of the environment; see :func:`as_scheduler`."""
 
+    offered_again = True  # where every executor is parked, as in the environment
+
     def __init__(self, policy: Any, env: gymnasium.Env | None, name: str) -> None:
         self.name = name
         self._policy = policy

@@ -77,6 +77,20 @@ def test_an_episode_that_is_under_way_is_not_disturbed():
     assert (env.state.now_ms, env.state) == before
 
 
+def test_a_policy_that_idles_finishes_as_in_the_environment():
+    def idler(observation):
+        slot = len(observation["stage_mask"]) - 1
+        return np.array([slot if observation["stage_mask"][slot] else np.flatnonzero(observation["stage_mask"])[0], 0])
+
+    env = SparkClusterEnv(JOBS, 5)
+    observation, _ = env.reset(seed=3)
+    over = False
+    while not over:
+        observation, _, over, _, _ = env.step(idler(observation))
+    result = decima.simulate(JOBS, as_scheduler(idler, env), executors=5, seed=3)
+    np.testing.assert_array_equal(result.completion_ms, env.result().completion_ms)
+
+
 def test_mistakes_are_one_sentence():
     with pytest.raises(ConfigError, match="a policy is a function of an observation or has predict, got 3"):
         as_scheduler(3, SparkClusterEnv(JOBS, 5))
