@@ -38,7 +38,7 @@ CRITIC_RUNS = 2  # complete runs of one stream that the critic compares
 class ContinuingConfig(Surrogate):
     """Configuration of continuing reinforcement learning."""
 
-    streams: int = whole(16, "Streams that go on side by side.", 1)
+    streams: int = whole(16, "Streams that run next to each other.", 1)
     copies: int = whole(8, "Copies of each stream's state that run a window; their mean is the baseline.", 2)
     window_s: float = number(175.0, "Length of a window.", above=True)
     step_s: float = number(5.0, "Time between two values of the critic in a window.", above=True)
@@ -67,7 +67,7 @@ class ContinuingConfig(Surrogate):
         300.0, "Time constant of the traces of the returns that the critic's correction learns from.", above=True
     )
     critic_correction: bool = switch(
-        True, "Beside remaining times, learn what a job costs the others; off: remaining times alone."
+        True, "Learn remaining times and what a job costs the others; off: remaining times alone."
     )
 
     def __post_init__(self) -> None:

@@ -367,7 +367,7 @@ class SparkClusterEnv(gymnasium.Env):
         stages = ", ".join(map(str, allowed[0][:8])) + (", ..." if len(allowed[0]) > 8 else "")
         most = len(allowed[1])
         text = f"action {action} is slot {slot} ({what}) with {executors + 1} executors; expected slot {stages}"
-        text += f" ({self.padding.stages} idles) and 0 to {most - 1} for 1 to {most} executors, as many as are offered"
+        text += f" ({self.padding.stages} idles) and 0 to {most - 1} for 1 to {most} executors, at most those offered"
         if which > 1:
             text += f"; {self._names()[which]} {action[which]} must be 0 to {allowed[which][-1]}"
         return InvalidDecisionError(text)

@@ -67,7 +67,7 @@ LAYOUT = (
 PRIVATE = (
     Part("job_ids", ("jobs",), np.int32, -1, "last_job", -1, "job of every row; -1: padding"),
     Part("stage_ids", ("stages",), np.int32, -1, "last_stage", -1, "stage id of every row; -1: padding"),
-    Part("executors_mask", ("executors",), np.int8, 0, 1, 0, "1: so many executors and one more may be given"),
+    Part("executors_mask", ("executors",), np.int8, 0, 1, 0, "1: this number of executors and one more may be given"),
 )
 
 # Further arrays of environments in which stages can be delayed.
