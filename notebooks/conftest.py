@@ -6,7 +6,7 @@ from queue import Empty
 import pytest
 
 # Notebooks that train for minutes, as the pipeline executes them: every cell is tested with less of it.
-LESS = {"00-start-here.ipynb": ("iterations = 40", "iterations = 14")}
+LESS = {"00-start-here.ipynb": ("iterations = 60", "iterations = 14")}
 PAUSE_S = 2.0  # how long to wait for a message before a look whether the kernel lives
 
 
