@@ -191,7 +191,7 @@ def test_the_first_one_shows_a_heuristic_that_loses_then_wins_and_a_policy_that_
     )
     assert first.index("fair") < first.index("smallest_first")
     assert second.index("capped_smallest_first") < second.index("fair")
-    assert third.index("learned") < max(third.index(name) for name in ("fair", "fifo", "sjf_cp", "mine"))
+    assert third.index("learned") < max(third.index(name) for name in ("fair", "fifo", "mine"))
     assert all(cell.outputs for cell in code_cells(START)[2:])
 
 

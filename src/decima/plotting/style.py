@@ -234,7 +234,7 @@ def save(figure: matplotlib.figure.Figure, path: str | Path, kinds: Sequence[str
     stem = Path(path)
     stem = stem.with_suffix("") if stem.suffix[1:] in KINDS else stem
     targets = [stem.with_name(f"{stem.name}.{suffix}") for suffix in kinds]
-    for target in targets:
+    for target in sorted(targets, key=lambda each: each.suffix != ".svg"):  # first, as where it is drawn alone
         atomic_write_bytes(target, image(figure, target.suffix[1:]))
     return targets
 
