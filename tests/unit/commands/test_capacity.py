@@ -160,7 +160,8 @@ def test_dynamic_allocation_and_losses(folder):
     document = read_json(folder / "o.json")
     (ranged,), points = document["dynamic"], {point["executors"]: point for point in document["points"]}
     assert (ranged["min_executors"], ranged["executors"]) == (1, 4)
-    assert points[1]["run_s"] < ranged["run_s"] < points[4]["run_s"]  # more executors disturb each other on one host
+    # More executors disturb each other on one host; those that come later are cold.
+    assert points[1]["run_s"] < ranged["run_s"] < 1.1 * points[4]["run_s"]
     assert points[1]["executor_hours"] < ranged["executor_hours"] < points[4]["executor_hours"] / 2
     assert ranged["cost"] == pytest.approx(0.5 * ranged["executor_hours"])
     emitted = (folder / "e.conf").read_text(encoding="utf-8")
@@ -221,7 +222,7 @@ def test_the_warm_up_of_executors_is_simulated_and_said(tmp_path, folder):
         lines.append(task_end(2 * number, number, at, ends[0], 0))
         lines += [task_end(2 * number + 1, number, ends[0], ends[1], 1), job_end(number, ends[1])]
     log = write(tmp_path / "log", [*lines, application_end(24_000)])
-    shown = show("capacity", log, *FEW, "--out", folder / "o.json")
+    shown = show("capacity", log, *FEW, "--hosts", "many", "--out", folder / "o.json")
     assert "recorded 23.0 s on 1 slots, simulated there 23.0 s (+0.0 %)" in shown
     assert "where the log does not have their first tasks, these take 19 s longer than later ones" in shown
     document = read_json(folder / "o.json")

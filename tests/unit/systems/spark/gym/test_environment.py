@@ -401,7 +401,7 @@ BUSY = workload(one_stage(1, 5.0), job(stage("a", 3, 1.0), stage("b", 1, 1.0, 0)
     [
         ((2, 0), (1, 0), r"slot 2 \(stage 1 of job 1\) with 1 executors; expected slot 1, 3 \(3 idles\)"),
         ((0, 0), (1, 0), r"slot 0 \(stage 0 of job 0\) with 1 executors; expected slot 1, 3"),
-        ((1, 2), (1, 1), "with 3 executors; .* and 0 to 1 for 1 to 2 executors, as many as are offered"),
+        ((1, 2), (1, 1), "with 3 executors; .* and 0 to 1 for 1 to 2 executors, at most those offered"),
         ((1, -7), (1, 0), "with -6 executors"),
         ((3, 2), (3, 0), r"slot 3 \(idling\) with 3 executors"),
         ((7, 1), (3, 1), r"slot 7 \(no stage\)"),
