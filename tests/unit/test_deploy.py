@@ -209,7 +209,7 @@ def test_the_unit_says_how_its_token_is_renewed():
     if "LoadCredential=token:" in text:
         comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
         assert "The token: systemctl restart decima" in comment
-        assert "A new token needs `systemctl restart`" in (ROOT / "docs" / "service.md").read_text()
+        assert "a new token needs `systemctl restart`" in (ROOT / "docs" / "service.md").read_text()
 
 
 # ---- code hosts and containers ---------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_a_block_of_parameters_says_its_system():
         ([BATCH, "--set", "recipe.iterations=none"], "nothing ends the training"),
         ([BATCH, "--iterations", 0], "recipe: iterations must be a whole number of at least 1"),
         ([BATCH, "--minutes", -1], "recipe: wall_seconds must be a number above 0"),
-        ([BATCH, "--recipe", "slow"], "unknown recipe 'slow'; known: fast-batch"),
+        ([BATCH, "--recipe", "slow"], "unknown recipe 'slow'; known: continuing-stream, fast-batch"),
         ([BATCH, "--recipe", "none.yaml"], "cannot read recipe none.yaml"),
         ([BATCH, "--set", "recipe.lr_start"], "expected KEY=VALUE"),
         ([BATCH, "--set", "lr_start=1"], "expected a key that begins with settings. or recipe. or architecture."),

@@ -30,11 +30,7 @@ def test_closure_ends_where_modules_import_each_other():
     ("edited", "compiled_anew"),
     [
         ("decima.systems.spark.policy.features", {"decima.systems.spark.policy.kernel.inference"}),
-        # Residual policies read the share that a rule gives a job.
-        (
-            "decima.systems.spark.schedulers.sharing",
-            {"decima.systems.spark.schedulers.baselines", "decima.systems.spark.policy.kernel.inference"},
-        ),
+        ("decima.systems.spark.schedulers.sharing", {"decima.systems.spark.schedulers.baselines"}),
         ("decima.systems.spark.schedulers.released", set()),
         ("decima.systems.spark.rules.pools", {"decima.systems.spark.engine"}),
         ("decima.systems.spark.optimum.order_kernel", {"decima.systems.spark.optimum.order_kernel"}),

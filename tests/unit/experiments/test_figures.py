@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pandas
 import pytest
+from matplotlib.text import Text
 
 import decima
 from decima.core.errors import ConfigError
@@ -33,7 +34,9 @@ def test_captions_count_what_the_table_holds():
 
 @pytest.mark.parametrize("name", ["effects_jct", "effects_change", "switches", "released_rules"])
 def test_weighted_fair_is_called_tuned_only_where_it_is(name):
-    labels = {text for axes in figure(name, "embedded-quick").axes for text in axes.get_legend_handles_labels()[1]}
+    drawn = figure(name, "embedded-quick")
+    labels = {text for axes in drawn.axes for text in axes.get_legend_handles_labels()[1]}
+    labels |= {text.get_text() for text in drawn.findobj(Text)}
     assert "weighted fair (α = −1)" in labels
     assert "tuned weighted fair" not in labels
 

@@ -172,7 +172,7 @@ def test_a_checkpoint_with_a_field_of_an_earlier_version_is_resumed_if_it_has_th
     assert np.array_equal(make(tmp_path).train(resume=True).weights, whole[1].weights)
     stored.about["architecture"]["residual"] = "capped_srw"
     stored.save(tmp_path)
-    with pytest.raises(CheckpointError, match=r"its architecture is another one .residual is capped_srw there"):
+    with pytest.raises(CheckpointError, match=r"its architecture is another one .residual is 'capped_srw' there"):
         make(tmp_path).train(resume=True)
 
 

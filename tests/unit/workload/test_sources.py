@@ -196,5 +196,5 @@ def test_a_source_of_ones_own_needs_nothing_but_its_registration(monkeypatch):
     assert len(parse_jobs("toy:n=4").workload(0)) == 4
     with pytest.raises(ConfigError, match="has no option 'sizes'"):
         parse_jobs("toy:sizes=2g")
-    with pytest.raises(WorkloadError, match="no TPC-H queries"):
+    with pytest.raises(WorkloadError, match="are not TPC-H queries"):
         get_source("toy").profile(10, 1)

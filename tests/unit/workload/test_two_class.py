@@ -190,7 +190,7 @@ def test_the_digest_tells_parameters_apart():
         ("two_class:load=0.5,executors=0", "executors must be a whole number of at least 1, got 0"),
         ("two_class:load=0.5", "load and executors belong together, such as load=0.8,executors=10"),
         ("two_class:executors=2", "load and executors belong together"),
-        ("two_class:load=0.5,executors=2,interarrival_s=3", "load and interarrival_s both say how often jobs arrive"),
+        ("two_class:load=0.5,executors=2,interarrival_s=3", "load and interarrival_s both set the arrival rate"),
         ("two_class:arrivals=batch,load=0.5,executors=2", "load and executors describe a stream"),
     ],
 )

@@ -289,7 +289,8 @@ class Warmup:
     stages with both kinds of tasks, weighted by the first ones.
 
     Args:
-        profiles: Profiles of logs, first and later runs apart, see :func:`collect_profiles`.
+        profiles: Profiles of logs, first and later runs apart, see
+            :func:`decima.connect.eventlog.profiles.collect_profiles`.
     """
 
     def __init__(self, profiles: Sequence[JobProfile]) -> None:

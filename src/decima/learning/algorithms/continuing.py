@@ -26,7 +26,6 @@ from decima.learning.configuration import Progress, number, switch, whole
 from decima.learning.critic import JobCritic, Runs
 from decima.learning.loss import STREAMS
 from decima.learning.returns import backward_sums
-from decima.learning.rollout import rollout_seeds
 from decima.learning.streams import Pause, Stretch, StretchJob
 
 _CRITIC, _STREAM, _MEMORY = "critic.", "stream.", "memory."
@@ -194,7 +193,8 @@ class Continuing(SurrogateAlgorithm):
         """Run one window of all copies, and complete runs for the critic."""
         config, agent = self.config, self.agent
         chosen = rng.integers(config.copies, size=config.streams)
-        seeds = rollout_seeds(self.seed, now.iteration, config.streams * config.copies)
+        chance = np.random.default_rng([self.seed, now.iteration, 1])
+        seeds = [int(seed) for seed in chance.integers(2**62, size=config.streams * config.copies)]
         jobs = [
             StretchJob(
                 agent.stream(stream.number, stream.pace),

@@ -110,7 +110,7 @@ def updated(agent, learner, monkeypatch, **fields):
     found = algorithm.advantages(records, None)
     with monkeypatch.context() as patch:
         patch.setattr(agent, "learner", learner)
-        return algorithm.update(records, agent.useful_decisions(records), None, found, Progress(0, 0, 0.0))
+        return algorithm.update(records, agent.useful_decisions(records), None, found.values, Progress(0, 0, 0.0))
 
 
 @pytest.mark.parametrize(("kl_stop", "updates"), [(None, 6), (0.025, 3)])

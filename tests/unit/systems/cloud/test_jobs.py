@@ -97,7 +97,7 @@ def test_a_malformed_row_is_left_out_and_named(row, tmp_path):
 
 def test_a_file_that_is_no_text(tmp_path):
     (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(WorkloadError, match="no csv file in UTF-8"):
+    with pytest.raises(WorkloadError, match="is not a csv file in UTF-8"):
         load_jobs(tmp_path / "bad.csv")
 
 
