@@ -7,7 +7,6 @@ Run from the checkout: ``python -m benchmarks.claims PART ...``. Each part write
 - ``lachesis_ccr``: all claims of the Lachesis paper at once, over the ratio of communication to computation.
 - ``graphene_stated``: Graphene* with the thresholds of its paper, not tuned.
 - ``strict_fair``: strictly equal shares against fair sharing in which executors stay with their job.
-- ``continuing``: policies from scratch by continuing learning, on streams that end long after those of training.
 - ``idle_pair``: first come, first served and shortest first on the synthetic jobs of the paper on idle slots.
 """
 
@@ -101,20 +100,6 @@ def strict_fair() -> pandas.DataFrame:
     return pandas.concat(rows)
 
 
-def continuing() -> pandas.DataFrame:
-    """Streams of 1,000 TPC-H jobs on 50 executors at three loads; changes are against tuned weighted fair sharing."""
-    policies = [f"decima:policy=tpch-stream-entry-continuing{seed}" for seed in ("", "-2", "-3")]
-    schedulers = ["weighted_fair:alpha=0.1,order=1,stage_rule=0,sticky=0", "capped_srw:stream", *policies]
-    rows = [
-        _compared(schedulers, f"tpch:arrivals=poisson,n=1000,interarrival_s={gap}", streams, executors=50).assign(
-            interarrival_s=gap
-        )
-        for gap, streams in ((14, 20), (25, 10), (45, 10))
-    ]
-    table = pandas.concat(rows)
-    return table.assign(scheduler=table["scheduler"].str.replace(r"^decima:policy=|:.*", "", regex=True))
-
-
 def idle_pair() -> pandas.DataFrame:
     """1,000 jobs at a load of 80 % on three executors, half of them long."""
     jobs = "half_long:n=1000,load=0.8,executors=3"
@@ -136,7 +121,7 @@ def _compared(schedulers: list[str], jobs: str, seeds: int, **settings) -> panda
 
 PARTS = {
     part.__name__: part
-    for part in (published_experiment, lachesis_ccr, graphene_stated, strict_fair, continuing, idle_pair)
+    for part in (published_experiment, lachesis_ccr, graphene_stated, strict_fair, idle_pair)
 }
 
 

@@ -39,6 +39,13 @@ class Feature:
     scale: float  # what the computed value is multiplied with, so that it comes near 1
     doc: str  # meaning and unit of the value before that
     compute: Callable  # compiled function (state, stage) -> number
+    # Compiled function (state, job) -> number, the same for all stages of a job; ``compute`` has it as third argument.
+    of_job: Callable | None = None
+
+
+@njit
+def _same(state, stage, of_job):
+    return of_job
 
 
 @njit
@@ -134,8 +141,8 @@ def _log_job_executors(state, stage):
 
 
 @njit
-def _log_job_work(state, stage):
-    return log1p(remaining_work_ms(state, state.stage_job[stage]) * 0.001)
+def _log_job_work(state, job):
+    return log1p(remaining_work_ms(state, job) * 0.001)
 
 
 @njit
@@ -197,35 +204,34 @@ def _entry_cost_ms(state, stage):
 
 
 @njit
-def _level_work_ms(state, stage):
-    return work_at_level_ms(state, state.stage_job[stage], WORK_LEVEL)
+def _level_work_ms(state, job):
+    return work_at_level_ms(state, job, WORK_LEVEL)
 
 
 @njit
-def _entry_room(state, stage):
+def _entry_room(state, stage, level_work_ms):
     """Executors up to which coming pays, less those of the job."""
-    worth = _level_work_ms(state, stage) * state.num_executors / state.num_active
+    worth = level_work_ms * state.num_executors / state.num_active
     most = sqrt(worth / max(1.0, _entry_cost_ms(state, stage)))
     return most - job_allocation(state, state.stage_job[stage])
 
 
 @njit
-def _slope(state, stage):
+def _slope(state, job):
     """0 where twice the executors halve the time; log 2 where they gain nothing."""
-    job = state.stage_job[stage]
     held = max(1, job_allocation(state, job))
     now = work_at_level_ms(state, job, held)
     return log(work_at_level_ms(state, job, 2 * held) / now) if now > 0.0 else 0.0
 
 
 @njit
-def _since_smaller_ms(state, stage):
-    work = state.job_work_ms[state.stage_job[stage]]
+def _since_smaller_ms(state, job):
+    work = state.job_work_ms[job]
     since = state.now_ms
     for index in range(state.next_arrival - 1, max(state.next_arrival - 1 - ARRIVALS_SEEN, -1), -1):
-        job = state.arrival_order[index]
-        since = state.now_ms - state.job_arrival_ms[job]
-        if state.job_work_ms[job] < work:
+        other = state.arrival_order[index]
+        since = state.now_ms - state.job_arrival_ms[other]
+        if state.job_work_ms[other] < work:
             return min(since, LONGEST_SINCE_MS)
     return min(since if state.next_arrival > ARRIVALS_SEEN else state.now_ms, LONGEST_SINCE_MS)
 
@@ -260,21 +266,27 @@ FEATURES = (
     Feature("remaining", 1 / 100_000, "mean nominal time that its running tasks still take, ms", _remaining_ms),
     Feature("executor_share", 1.0, "executors at the stage, on their way or promised, of all", _executor_share),
     Feature("offered_share", 1.0, "executors on offer, of all", _offered_share),
-    Feature("since_smaller", 1 / 100_000, "time since a job with less work arrived, ms", _since_smaller_ms),
+    Feature("since_smaller", 1 / 100_000, "time since a job with less work arrived, ms", _same, _since_smaller_ms),
     Feature("job_path", 1 / 100_000, "critical path of the whole job, one task per stage, ms", _job_path_ms),
     Feature("job_width", 1 / 20, "average width of the whole job: work over critical path", _job_width),
     Feature("memory", 1.0, "memory that a task asks for, of the largest class's", _memory),
     Feature("cpu", 1.0, "CPUs that a task asks for, of the largest class's", _cpu),
     Feature("log_executors", 1 / 4, "log(1 + executors at the stage, on their way or promised)", _log_executors),
     Feature("log_job_executors", 1 / 4, "log(1 + executors that the job holds)", _log_job_executors),
-    Feature("log_job_work", 1 / 4, "log(1 + unfinished tasks times nominal duration of the job, s)", _log_job_work),
+    Feature(
+        "log_job_work", 1 / 4, "log(1 + unfinished tasks times nominal duration of the job, s)", _same, _log_job_work
+    ),
     Feature("executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _log_executors_per_job),
     Feature(
         "entry_cost", 1 / 20_000, "moving delay plus mean first-wave duration: executor-entry cost, ms", _entry_cost_ms
     ),
-    Feature("entry_room", 1 / 20, "sqrt(W E / (m c)) less the job's executors, as in entry_srw", _entry_room),
-    Feature("level_work", 1 / 1e6, "work of the job on 5 executors, slow first tasks included, ms", _level_work_ms),
-    Feature("slope", 1.0, "log(work of the job on twice its executors / on those it has)", _slope),
+    Feature(
+        "entry_room", 1 / 20, "sqrt(W E / (m c)) less the job's executors, as in entry_srw", _entry_room, _level_work_ms
+    ),
+    Feature(
+        "level_work", 1 / 1e6, "work of the job on 5 executors, slow first tasks included, ms", _same, _level_work_ms
+    ),
+    Feature("slope", 1.0, "log(work of the job on twice its executors / on those it has)", _same, _slope),
 )
 # Fields of the state that say something of running tasks or of arrivals.
 OF_RUNNING = frozenset(

@@ -25,7 +25,9 @@ def _storing(first_code, end_code):
             return store_upper(state, code, first, end, position, stride)
 
         return store_either
-    compute, scale = FEATURES[first_code].compute, FEATURES[first_code].scale
+    feature = FEATURES[first_code]
+    compute, of_job, scale = feature.compute, feature.of_job, feature.scale
+    has_job = of_job is not None
 
     @njit
     def store(state, code, first, end, position, stride):
@@ -33,9 +35,14 @@ def _storing(first_code, end_code):
         stages = policy.net_stages
         x = policy.net_xe
         changed = 0
+        if has_job and first < end:
+            same = of_job(state, state.stage_job[stages[first]])
         for index in range(first, end):
             stage = stages[index]
-            value = np.float32(compute(state, stage) * scale)
+            if has_job:
+                value = np.float32(compute(state, stage, same) * scale)
+            else:
+                value = np.float32(compute(state, stage) * scale)
             at = stage * stride + position
             if x[at] != value:
                 x[at] = value
