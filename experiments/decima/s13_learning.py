@@ -206,7 +206,7 @@ def _setting(table, setting: str):
 
 def _arrivals(setting: str) -> str:
     """Title of a panel: on what a policy was trained."""
-    parts = {"released": ", released rules", "busy": ", heavy load"}
+    parts = {"released": ", released rules", "busy": ", heavy load", "continuing": ", continuing learning"}
     arrivals = "batches" if "batch" in setting else "streams"
     return arrivals + "".join(words for part, words in parts.items() if part in setting)
 
