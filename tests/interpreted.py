@@ -1,4 +1,4 @@
-"""Small runs of every system as digests, which are the same compiled and in plain Python; as a script it prints them."""
+"""Small runs of every system as digests, the same compiled and in plain Python; as a script it prints them."""
 
 import hashlib
 import json
