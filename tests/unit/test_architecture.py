@@ -2,7 +2,14 @@
 
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
+
+import pytest
+
+from decima.core.system import SYSTEMS
+from decima.learning.algorithms import ALGORITHMS
+from decima.workload.sources import SOURCES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "decima"
@@ -47,3 +54,41 @@ def test_packages_stand_in_the_order_of_the_contract():
 def test_every_part_of_the_package_has_a_layer():
     parts = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     assert parts - {"__init__"} <= set(layers())
+
+
+def features():
+    """Rows of the table of features: name, files, lines, who needs it."""
+    table = PAGE.split("## Features")[1].split("## ")[0]
+    return [tuple(map(str.strip, row.split("|"))) for row in re.findall(r"^\| (.+) \|$", table, re.MULTILINE)[2:]]
+
+
+def lines_by_feature():
+    """Lines of each feature; a file is of the row that names it, or the nearest folder above it."""
+    rows = {path: name for name, paths, *_ in features() for path in re.findall(r"`([^`]+)`", paths)}
+    assert [path for path in rows if not (PACKAGE / path).exists()] == []
+    lines = Counter()
+    for file in PACKAGE.rglob("*.py"):
+        places = [place.relative_to(PACKAGE).as_posix() for place in (file, *file.parents) if PACKAGE in place.parents]
+        row = next((rows[place] for place in places if place in rows), None)
+        assert row is not None, f"no feature in docs/architecture.md has {file}"
+        lines[row] += 0 if file.stem.endswith("_pb2") else len(file.read_text(encoding="utf-8").splitlines())
+    return lines
+
+
+def test_every_file_belongs_to_a_feature_of_its_size():
+    counted = lines_by_feature()
+    for name, _, lines, _ in features():
+        there = pytest.approx(counted[name], rel=0.1, abs=50)
+        assert int(lines.replace(",", "")) == there, f"docs/architecture.md: {name} has {counted[name]} lines"
+
+
+def test_a_new_feature_needs_a_reason():
+    most = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["decima"]["features"]["most"]
+    assert len(features()) <= most
+    assert all(who for *_, who in features())
+
+
+@pytest.mark.parametrize("registry", [SYSTEMS, ALGORITHMS, SOURCES])
+def test_what_is_registered_is_in_the_table(registry):
+    named = {name for feature, *_ in features() for name in re.findall(r"`(\w+)`", feature)}
+    assert set(registry.names()) <= named
