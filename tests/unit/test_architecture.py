@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from decima.workload.sources import SOURCES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "decima"
-PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("architecture.md", "extend.md"))
+PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("architecture.md", "code-paths.md", "extend.md"))
 
 
 def layers():
@@ -56,36 +55,39 @@ def test_every_part_of_the_package_has_a_layer():
     assert parts - {"__init__"} <= set(layers())
 
 
+HOUSE = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["decima"]
+
+
 def features():
-    """Rows of the table of features: name, files, lines, who needs it."""
+    """Rows of the table of features: name, rooms, lines, who needs it."""
     table = PAGE.split("## Features")[1].split("## ")[0]
     return [tuple(map(str.strip, row.split("|"))) for row in re.findall(r"^\| (.+) \|$", table, re.MULTILINE)[2:]]
 
 
-def lines_by_feature():
-    """Lines of each feature; a file is of the row that names it, or the nearest folder above it."""
-    rows = {path: name for name, paths, *_ in features() for path in re.findall(r"`([^`]+)`", paths)}
+def files_by_feature():
+    """Files of each feature; a file is of the row that names it, or the nearest folder above it."""
+    rows = {path: name for name, paths in HOUSE["features"].items() for path in paths}
     assert [path for path in rows if not (PACKAGE / path).exists()] == []
-    lines = Counter()
+    found = {name: [] for name in HOUSE["features"]}
     for file in PACKAGE.rglob("*.py"):
-        places = [place.relative_to(PACKAGE).as_posix() for place in (file, *file.parents) if PACKAGE in place.parents]
+        places = [each.relative_to(PACKAGE).as_posix() for each in (file, *file.parents) if PACKAGE in each.parents]
         row = next((rows[place] for place in places if place in rows), None)
-        assert row is not None, f"no feature in docs/architecture.md has {file}"
-        lines[row] += 0 if file.stem.endswith("_pb2") else len(file.read_text(encoding="utf-8").splitlines())
-    return lines
+        assert row is not None, f"[tool.decima.features] of pyproject.toml has no row for {file}"
+        found[row].append(file)
+    return found
 
 
-def test_every_file_belongs_to_a_feature_of_its_size():
-    counted = lines_by_feature()
-    for name, _, lines, _ in features():
-        there = pytest.approx(counted[name], rel=0.1, abs=50)
-        assert int(lines.replace(",", "")) == there, f"docs/architecture.md: {name} has {counted[name]} lines"
-
-
-def test_a_new_feature_needs_a_reason():
-    most = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["decima"]["features"]["most"]
-    assert len(features()) <= most
-    assert all(who for *_, who in features())
+def test_the_table_of_features_has_rooms_sizes_and_reasons():
+    found, table = files_by_feature(), features()
+    assert [name.replace("`", "") for name, *_ in table] == list(found)
+    for (_, rooms, lines, who), (name, files) in zip(table, found.items(), strict=True):
+        count = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files if "_pb2" not in file.name)
+        shown = int(lines.replace(",", ""))
+        assert shown == pytest.approx(count, rel=0.1, abs=50), f"docs/architecture.md: {name} has {count} lines"
+        places = [file.relative_to(PACKAGE).as_posix() for file in files]
+        for room in re.findall(r"`([^`]+)`", rooms):
+            assert any(place.startswith(f"{room}/") for place in places), f"{name} has no file in {room}"
+        assert who, f"{name}: who needs it?"
 
 
 @pytest.mark.parametrize("registry", [SYSTEMS, ALGORITHMS, SOURCES])

@@ -181,7 +181,10 @@ class CompiledDecision:
 
     @cached_property
     def address(self) -> int:
-        """Address of the machine code; in plain Python a number that stands for it. Valid while this object lives."""
+        """Address of the machine code; valid while this object lives.
+
+        In plain Python a number that stands for it.
+        """
         with self._lock:
             if not self.compiled:
                 _AT[id(self)] = self

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -157,16 +157,17 @@ class RecordType:
         self.run_offset = 8 * (len(header) - sum(field.storage != ADDRESS for field in ordered))
         self.code = [field.name for field in ordered if field.storage == CODE]
         self.numba_type = _RecordPointer(self)
-        self.at = self._structure().from_address if INTERPRETED else _record_at(self.numba_type)
+        self.at = self._in_python() if INTERPRETED else _record_at(self.numba_type)
 
-    def _structure(self) -> type[ctypes.Structure]:
-        """The record in plain Python: scalars are numbers, arrays are pointers, as in compiled code."""
+    def _in_python(self) -> Callable[[int], ctypes.Structure]:
+        """:attr:`at` in plain Python: scalars are numbers and arrays are pointers, as in compiled code."""
         fields = []
         for name, (dtype, _) in self.header_dtype.fields.items():
             pointed = self.arrays.get(name)
             of = np.ctypeslib.as_ctypes_type(dtype if pointed is None else pointed.dtype)
             fields.append((name, of if pointed is None else ctypes.POINTER(of)))
-        return type(self.name, (ctypes.Structure,), {"_pack_": 1, "_fields_": fields})
+        structure = type(self.name, (ctypes.Structure,), {"_pack_": 1, "_fields_": fields})
+        return lambda address: structure.from_address(int(address))
 
     def __reduce__(self) -> tuple:
         """Pickle, and copy, as the one of this name in its module."""

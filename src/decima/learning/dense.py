@@ -5,6 +5,8 @@ than the product. Blocks of 32, 16, 8 or 1 outputs of a few rows at a time stay 
 chain of multiply-adds in the order of the inputs, so results do not depend on how rows and columns are grouped.
 """
 
+import ctypes
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -198,7 +200,8 @@ def outer_product(x, x_first, x_stride, rows, inputs, d, d_first, outputs, out, 
 
 def _call_from_python(function, *arguments):
     """The same in plain Python, where the layers stay compiled: nobody steps through vector instructions."""
-    decision_at(function)(*arguments)
+    pointer = ctypes.POINTER(ctypes.c_float)
+    decision_at(function)(*(each if isinstance(each, pointer) else int(each) for each in arguments))
 
 
 def _call(function_signature):

@@ -26,7 +26,7 @@ def test_results_are_those_of_compiled_code_to_the_last_bit():
 
 
 def test_a_debugger_stops_in_a_decision_of_a_policy(tmp_path):
-    page = (ROOT / "docs/change-the-code.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/code-paths.md").read_text(encoding="utf-8")
     assert STEP in page
     (script := tmp_path / "step.py").write_text(STEP, encoding="utf-8")
     words = [line.removeprefix("(Pdb) ") for line in page.splitlines() if line.startswith("(Pdb) ")]

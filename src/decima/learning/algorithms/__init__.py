@@ -1,4 +1,4 @@
-"""Algorithms that train a policy; the registry imports the modules of this package when it is asked for a name."""
+"""Algorithms that train a policy; their registry imports the modules of this package."""
 
 from decima.learning.algorithms.interface import (
     ALGORITHMS,
