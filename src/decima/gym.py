@@ -1,6 +1,12 @@
 """The systems as Gymnasium environments; importing this module registers them.
 
 `decima/SparkCluster-v0` is the simulated Spark cluster, `decima/VmPlacement-v0` executors on cloud VMs.
+
+    >>> import decima.gym, gymnasium
+    >>> env = gymnasium.make("decima/SparkCluster-v0", workload=decima.workload.embedded_batch(2), executors=4)
+    >>> observation, info = env.reset(seed=0)
+    >>> info["action_mask"][1].shape
+    (4,)
 """
 
 import decima.systems.cloud.gym  # noqa: F401

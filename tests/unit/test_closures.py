@@ -12,10 +12,10 @@ SOURCE = Path(decima.__file__).parents[1]
 # Entry, most modules that importing it may load, the only system that it may load.
 LIMITS = [
     ("decima.learning.store", 15, None),
-    ("decima.learning.trainer", 36, None),
+    ("decima.learning.trainer", 20, None),
     ("decima.systems.heterogeneous.policy.run", 94, "heterogeneous"),
     ("decima.systems.heterogeneous.system", 60, "heterogeneous"),
-    ("decima.systems.heterogeneous.policy.architecture", 32, "heterogeneous"),
+    ("decima.systems.heterogeneous.policy.architecture", 20, "heterogeneous"),
     ("decima.systems.cloud.policy.run", 90, "cloud"),
     ("decima.systems.cloud.system", 42, "cloud"),
     ("decima.systems.cloud.policy.architecture", 12, "cloud"),

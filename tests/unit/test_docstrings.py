@@ -2,10 +2,14 @@
 
 import ast
 import builtins
+import doctest
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import decima
 
 SOURCE = Path(__file__).parents[2] / "src"
 REFERENCE = re.compile(r":(func|meth|mod|exc|attr|obj):`([^`]+)`")
@@ -130,3 +134,19 @@ def test_a_name_that_a_package_exports_is_read_there_too():
         "pkg.one": ast.parse('def shown():\n    """As :func:`other`."""\ndef other():\n    """Text."""'),
     }
     assert list(broken(trees)) == ["pkg.shown: func other"]
+
+
+@pytest.mark.parametrize("name", [name for name in decima.__all__ if name != "__version__"])
+def test_everything_public_has_an_example(name):
+    assert ">>> " in getattr(decima, name).__doc__
+
+
+EXAMPLES = [path for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("module", map(module_name, EXAMPLES))
+def test_examples_run(module, monkeypatch):
+    monkeypatch.chdir(SOURCE.parent)
+    outcome = doctest.testmod(import_module(module))
+    assert outcome.attempted > 0
+    assert outcome.failed == 0

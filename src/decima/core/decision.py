@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections import namedtuple
 from collections.abc import Callable, Sequence
@@ -13,10 +14,10 @@ from typing import Any
 
 from llvmlite import ir
 from numba import cfunc, types
-from numba.extending import intrinsic
 
 from decima.core.cache import cached
 from decima.core.errors import RecordError
+from decima.core.jit import INTERPRETED, intrinsic
 
 _WORD = ir.IntType(64)
 
@@ -41,7 +42,12 @@ class Parameter:
         return not self.tunable and all(isinstance(value, int) for value in (self.default, self.low, self.high))
 
 
-@intrinsic
+def _decide_at(function: int, record: ctypes.Structure) -> None:
+    decide = _AT.get(function) or ctypes.CFUNCTYPE(None, ctypes.c_int64)(function)
+    decide(ctypes.addressof(record))
+
+
+@intrinsic(_decide_at)
 def call_decide(_typing, function, record):
     """Call the compiled decision rule at address ``function`` with a record."""
 
@@ -137,12 +143,15 @@ class CompiledDecision:
     """Decision rule compiled on first use: a function of a record's address (int64).
 
     Attributes:
+        signature: Types of its arguments.
+        compiled: Whether it becomes machine code.
         function: The rule in Python.
         parameters: Parameters it reads, in their order.
         arrays: Given arrays it reads that have no meaningful default.
     """
 
     signature = types.void(types.int64)
+    compiled = not INTERPRETED
 
     def __init__(self, function: Callable, parameters: Sequence[Any] = (), arrays: Sequence[str] = ()) -> None:
         self.function = function
@@ -165,10 +174,21 @@ class CompiledDecision:
         """Names that it may read, see :func:`names_read`."""
         return names_read(self.function)
 
+    def __call__(self, *arguments: Any) -> None:
+        """Call it from Python, as :attr:`address` is called from compiled code."""
+        _ = self.address
+        (self._compiled.ctypes if self.compiled else self.function)(*arguments)
+
     @cached_property
     def address(self) -> int:
-        """Address of the machine code; valid while this object lives."""
+        """Address of the machine code; valid while this object lives.
+
+        In plain Python a number that stands for it.
+        """
         with self._lock:
+            if not self.compiled:
+                _AT[id(self)] = self
+                return id(self)
             if "_compiled" not in self.__dict__:
                 self._compiled = cached(cfunc(self.signature, cache=True))(self.function)
                 _AT[self._compiled.address] = self

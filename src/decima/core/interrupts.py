@@ -11,15 +11,15 @@ import time
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from decima.core.errors import WorkerError
+from decima.core.jit import intrinsic
 
 #: Nanoseconds after which a long compiled call returns to Python.
 PATIENCE_NS = 100_000_000
 
 
-@intrinsic
+@intrinsic(time.monotonic_ns)
 def clock_ns(_typing):
     """Nanoseconds of a clock that never goes back, int64."""
 

@@ -6,17 +6,23 @@ compiled code passes whole numbers as int64, whatever it has.
 
 Numba optimises a function with all that it calls, and then again as a part of every function on the way up. Here only
 what Python calls is optimised and becomes machine code; what it calls is a part of it.
+
+With ``NUMBA_DISABLE_JIT=1`` in the environment nothing is compiled: the same functions run in plain Python, with the
+same results, for debuggers, profilers and coverage.
 """
 
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+import numba
 from numba import types
 from numba.core import compiler
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
 
+#: Whether functions stay plain Python (``NUMBA_DISABLE_JIT=1``).
+INTERPRETED = bool(numba.config.DISABLE_JIT)
 _WIDENED = (types.int8, types.int16, types.int32, types.uint8)
 
 
@@ -76,7 +82,14 @@ class _Dispatcher(CPUDispatcher):
         return self.callee.get_overload(sig)
 
 
-def njit(function: Callable | None = None, *, cache: bool = False, **options: Any) -> Callable:
+def intrinsic(plain: Callable) -> Callable[[Callable], Callable]:
+    """Decorator like ``numba.extending.intrinsic``, with the function that does the same in plain Python."""
+    return (lambda _: plain) if INTERPRETED else numba.extending.intrinsic
+
+
+def njit(
+    function: Callable | None = None, *, cache: bool = False, compiled: bool = not INTERPRETED, **options: Any
+) -> Callable:
     """Compile like ``numba.njit`` and take whole numbers of compiled callers as int64.
 
     Constants are taken so, too; unsigned numbers of 16 bits and more stay what they are. Compiled code cannot call a
@@ -85,11 +98,14 @@ def njit(function: Callable | None = None, *, cache: bool = False, **options: An
     Args:
         function: Function to compile on its first call; None: return a decorator.
         cache: Keep the compiled function on disk.
+        compiled: Whether to compile at all.
         **options: Further options of ``numba.njit``.
     """
     if function is None:
-        return lambda each: njit(each, cache=cache, **options)
-    compiled = _Dispatcher(function, targetoptions=options | {"nopython": True, "boundscheck": None})
+        return lambda each: njit(each, cache=cache, compiled=compiled, **options)
+    if not compiled:
+        return function
+    dispatcher = _Dispatcher(function, targetoptions=options | {"nopython": True, "boundscheck": None})
     if cache:
-        compiled.enable_caching()
-    return compiled
+        dispatcher.enable_caching()
+    return dispatcher

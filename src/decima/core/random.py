@@ -12,9 +12,10 @@ from contextlib import contextmanager
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from decima.core.jit import njit
+from decima.core.jit import intrinsic, njit
+
+_NEXT = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 
 
 def generator_addresses(rng: np.random.Generator) -> tuple[int, int]:
@@ -23,7 +24,7 @@ def generator_addresses(rng: np.random.Generator) -> tuple[int, int]:
     return interface.state_address, ctypes.cast(interface.next_uint64, ctypes.c_void_p).value
 
 
-@intrinsic
+@intrinsic(lambda function, generator: _NEXT(function)(generator))
 def next_raw(_typing, function, generator):
     """Draw 64 random bits from a NumPy bit generator (``next_uint64`` and its state, as addresses)."""
 

@@ -12,8 +12,9 @@ things), then everything a run changes: scalars and arrays. The last part is wha
 from __future__ import annotations
 
 import copy
+import ctypes
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -25,7 +26,6 @@ from numba import types
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     infer_getattr,
-    intrinsic,
     lower_getattr_generic,
     lower_setattr_generic,
     models,
@@ -36,6 +36,7 @@ from numba.np.numpy_support import from_dtype
 from decima.core.array_checks import CHECKED, CheckedArray, checked_array
 from decima.core.decision import decision_at
 from decima.core.errors import RecordError
+from decima.core.jit import INTERPRETED, intrinsic
 
 I32, I64, F32, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f4"), np.dtype("f8"), np.dtype("u1")
 # Storage classes of a field.
@@ -156,7 +157,17 @@ class RecordType:
         self.run_offset = 8 * (len(header) - sum(field.storage != ADDRESS for field in ordered))
         self.code = [field.name for field in ordered if field.storage == CODE]
         self.numba_type = _RecordPointer(self)
-        self.at = _record_at(self.numba_type)
+        self.at = self._in_python() if INTERPRETED else _record_at(self.numba_type)
+
+    def _in_python(self) -> Callable[[int], ctypes.Structure]:
+        """:attr:`at` in plain Python: scalars are numbers and arrays are pointers, as in compiled code."""
+        fields = []
+        for name, (dtype, _) in self.header_dtype.fields.items():
+            pointed = self.arrays.get(name)
+            of = np.ctypeslib.as_ctypes_type(dtype if pointed is None else pointed.dtype)
+            fields.append((name, of if pointed is None else ctypes.POINTER(of)))
+        structure = type(self.name, (ctypes.Structure,), {"_pack_": 1, "_fields_": fields})
+        return lambda address: structure.from_address(int(address))
 
     def __reduce__(self) -> tuple:
         """Pickle, and copy, as the one of this name in its module."""
@@ -485,7 +496,7 @@ def _store_attribute(context, builder, signature, args, name):
 
 
 def _record_at(record_type: _RecordPointer):
-    @intrinsic
+    @intrinsic(None)
     def record_at(_typing, address):
         def codegen(context, builder, _signature, args):
             return builder.inttoptr(args[0], ir.IntType(8).as_pointer())

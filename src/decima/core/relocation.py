@@ -6,17 +6,17 @@ follows which rows go where and which numbers change, so that no caller lists fi
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from decima.core.cache import cached
 from decima.core.errors import RecordError
-from decima.core.jit import njit
+from decima.core.jit import intrinsic, njit
 from decima.core.record import LOCAL, PLAIN, Field, Record, RecordType
 
 
@@ -110,7 +110,9 @@ def _address(array: np.ndarray) -> int:
 
 
 def _pointer_to(dtype: types.Integer):
-    @intrinsic
+    of = ctypes.POINTER(np.ctypeslib.as_ctypes_type(dtype.name))
+
+    @intrinsic(lambda address: ctypes.cast(int(address), of))
     def pointer(_typing, address):
         def codegen(_context, builder, _signature, args):
             return builder.inttoptr(args[0], ir.IntType(dtype.bitwidth).as_pointer())

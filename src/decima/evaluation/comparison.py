@@ -221,6 +221,13 @@ def compare(
 ) -> Comparison:
     """Run schedulers of a system on the same workloads with the same seeds.
 
+    Example:
+        >>> comparison = compare(["fifo", "fair"], "embedded:n=3", executors=10, seeds=4)
+        >>> comparison.summary()[["scheduler", "mean_s"]].round(1)
+          scheduler  mean_s
+        0      fair    80.9
+        1      fifo   124.9
+
     Args:
         schedulers: Names or scheduler objects, or a mapping from a label to either.
         jobs: One workload; one per seed; a text, the name of a source with options (drawn anew for every seed) or the

@@ -41,6 +41,11 @@ def simulate(
 ) -> RunResult:
     """Run one scheduler on one workload.
 
+    Example:
+        >>> result = simulate("embedded:n=3", "fair", executors=10)
+        >>> round(result.avg_jct_s, 1)
+        178.9
+
     Args:
         jobs: A workload; or a text of the system, the name of a source with options or the path of a file.
         scheduler: Registered name, or an object that decides as the system's schedulers do.
@@ -85,6 +90,11 @@ def optimum(
 
     On the Spark cluster a search for the least average JCT beside the lower bound, for heterogeneous executors the
     least makespan, for placement the greatest reward; the last two are proved where the instance is small enough.
+
+    Example:
+        >>> best = optimum("embedded:n=1", executors=5, budget=2)
+        >>> best.bound <= best.value
+        True
 
     Args:
         jobs: As in :func:`simulate`.

@@ -7,13 +7,13 @@ and gradients are flat float32 vectors in the same order. Activations of all lay
 
 from __future__ import annotations
 
+import ctypes
 from collections import namedtuple
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
-from decima.core.jit import njit
+from decima.core.jit import intrinsic, njit
 from decima.learning.dense import call_dense, call_outer, dense_layer, outer_product
 from decima.learning.perceptron import LEAK
 
@@ -31,7 +31,7 @@ def compiled_code() -> Code:
     return Code(dense_layer.address, outer_product.address)
 
 
-@intrinsic
+@intrinsic(lambda array: array.ctypes.data_as(ctypes.POINTER(ctypes.c_float)))
 def _pointer(_typing, array):
     """Where the numbers of a contiguous float32 array begin; the caller keeps the array alive."""
 

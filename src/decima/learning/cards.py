@@ -103,6 +103,12 @@ def _is_alone(name: str) -> bool:
 def models(system: str | None = None) -> pandas.DataFrame:
     """Stored policies and how they were learned, a row per policy.
 
+    Example:
+        >>> models("cloud")[["name", "parameters"]].head(2)
+                         name  parameters
+        0         cloud-burst        1857
+        1  cloud-burst-random        1857
+
     Args:
         system: ``spark``, ``heterogeneous`` or ``cloud``; None: all.
 

@@ -5,13 +5,15 @@ than the product. Blocks of 32, 16, 8 or 1 outputs of a few rows at a time stay 
 chain of multiply-adds in the order of the inputs, so results do not depend on how rows and columns are grouped.
 """
 
+import ctypes
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic as numba_intrinsic
 
-from decima.core.decision import CompiledDecision
-from decima.core.jit import njit
+from decima.core.decision import CompiledDecision, decision_at
+from decima.core.jit import intrinsic, njit
 from decima.learning.perceptron import LEAK
 
 _FLOAT = ir.FloatType()
@@ -33,7 +35,7 @@ def _make_block(width: int, group: int):
         address = builder.gep(base, [index], source_etype=_FLOAT)
         return builder.load(builder.bitcast(address, vector.as_pointer()), align=4, typ=vector)
 
-    @intrinsic
+    @numba_intrinsic
     def block(
         _typing, x, x_first, x_stride, x_step, rows, inputs, w, w_first, w_stride, b, b_first, b_stride, out, first,
         stride, act,
@@ -108,7 +110,7 @@ _block8 = _make_block(8, 4)
 _block1 = _make_block(1, 8)
 
 
-@njit
+@njit(compiled=True)
 def dense(
     x, x_first, x_stride, x_step, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs,
     rectify,
@@ -168,7 +170,7 @@ def dense(
 class _CompiledLayer(CompiledDecision):
     """Separately compiled ``dense``, so that its users neither copy nor recompile its code."""
 
-    i64 = types.int64
+    compiled, i64 = True, types.int64
     signature = types.void(
         _POINTER, i64, i64, i64, i64, _POINTER, i64, _POINTER, i64, i64, _POINTER, i64, i64, i64, i64
     )
@@ -186,7 +188,7 @@ def dense_layer(
 
 
 class _CompiledProduct(CompiledDecision):
-    i64 = types.int64
+    compiled, i64 = True, types.int64
     signature = types.void(_POINTER, i64, i64, i64, i64, _POINTER, i64, i64, _POINTER, i64)
 
 
@@ -194,6 +196,12 @@ class _CompiledProduct(CompiledDecision):
 def outer_product(x, x_first, x_stride, rows, inputs, d, d_first, outputs, out, o_first):
     """Product ``x.T @ d``, added to a matrix [inputs, outputs]; see :func:`call_outer`."""
     dense(x, x_first, 1, x_stride, inputs, rows, d, d_first, out, o_first, outputs, out, o_first, outputs, outputs, 0)
+
+
+def _call_from_python(function, *arguments):
+    """The same in plain Python, where the layers stay compiled: nobody steps through vector instructions."""
+    pointer = ctypes.POINTER(ctypes.c_float)
+    decision_at(function)(*(each if isinstance(each, pointer) else int(each) for each in arguments))
 
 
 def _call(function_signature):
@@ -208,13 +216,13 @@ def _call(function_signature):
     return types.void(types.int64, *function_signature.args), codegen
 
 
-@intrinsic
+@intrinsic(_call_from_python)
 def call_outer(_typing, product, x, x_first, x_stride, rows, inputs, d, d_first, outputs, out, o_first):
     """Call the product compiled at address ``product``."""
     return _call(_CompiledProduct.signature)
 
 
-@intrinsic
+@intrinsic(_call_from_python)
 def call_dense(
     _typing, layer, x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, first, stride, width, act
 ):  # fmt: skip

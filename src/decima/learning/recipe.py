@@ -62,7 +62,15 @@ class AdamConfig(Configuration):
 
 
 # Fields of earlier versions, with the only value that this one has.
-GONE = {"teacher_rollouts": 1, "teacher_share_start": 1.0}
+GONE = {
+    "teacher_rollouts": 1,
+    "teacher_share_start": 1.0,
+    "baseline_ridge": 1e-3,
+    "differential_window": 100_000,
+    "kl_stop": None,
+    "lr_iterations": None,
+    "rollouts_end": None,
+}
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,12 @@ def train(
 ) -> TrainingResult:
     """Train a policy and save the checkpoint with the best validation score.
 
+    Example:
+        >>> small = ["recipe.sequences=1", "recipe.rollouts=2", "recipe.validation_sequences=1"]
+        >>> result = train("embedded:n=1", executors=3, iterations=1, workers=1, set=small)
+        >>> len(result.curve)
+        1
+
     Args:
         jobs: What sequences are drawn from: a source with options (``"tpch:n=20"``), ``"lachesis-batch"`` or
             ``"lachesis-stream"`` for heterogeneous executors, ``"generated"`` and others for the cloud.

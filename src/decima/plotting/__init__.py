@@ -1,5 +1,11 @@
 """Kinds of plots and their style, from tidy frames.
 
+    >>> import decima
+    >>> result = decima.simulate("embedded:n=2", "fair", executors=4, log=True)
+    >>> axes = decima.plotting.gantt.gantt(result)
+    >>> axes.get_ylabel()
+    'executor'
+
 Modules are imported when they are named, so that ``from decima import plotting`` costs nothing.
 """
 

@@ -1,7 +1,9 @@
 """Jobs, their profiles, when they arrive, and where they come from.
 
-    jobs = decima.workload.embedded_batch(n=20, seed=0)
-    jobs = decima.workload.load("jobs.json")
+    >>> import decima
+    >>> jobs = decima.workload.embedded_batch(n=20, seed=0)
+    >>> len(jobs)
+    20
 
 The public names are resolved on first use: TPC-H reading needs pyarrow, describing needs pandas, and so on.
 """

@@ -42,6 +42,15 @@ def load(path: str | os.PathLike) -> Workload:
 
     The label is the one in the file, else the file's name without its ending.
 
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from decima.workload import embedded_batch
+        >>> with TemporaryDirectory() as folder:
+        ...     save(embedded_batch(n=2), f"{folder}/jobs.json")
+        ...     jobs = load(f"{folder}/jobs.json")
+        >>> len(jobs)
+        2
+
     Raises:
         DataUnavailableError: there is no such file, or a TPC-H job is asked for and the data was not fetched.
         WorkloadError: the content is malformed, or no job is left; names job and stage, or line and column.

@@ -18,7 +18,6 @@ def test_named_recipes_exist_and_paper_is_algorithm_1():
     assert learning.horizon_s is None
     assert learning.trace_s is None
     assert not paper.imitates
-    assert learning.differential_window == 100_000
     assert 1.0 / (1000.0 * learning.episode_start_s) == pytest.approx(5e-7)
     assert 1.0 / (1000.0 * learning.episode_end_s) == pytest.approx(5e-8)
     assert Recipe.named("fast") == Recipe.named("fast-batch")
@@ -60,6 +59,8 @@ def test_yaml_starts_from_a_named_recipe_and_takes_the_name_of_the_file(tmp_path
         ({"episode_end_s": 1.0}, "episode_end_s must be at least episode_start_s"),
         ({"teacher": 3}, "teacher must be the name of a scheduler, got 3"),
         ({"teacher_rollouts": 2}, "teacher_rollouts is gone; version 0.2.0 or older has it"),
+        ({"kl_stop": 0.02}, "kl_stop is gone; version 0.2.0 or older has it"),
+        ({"baseline_ridge": 0.01}, "baseline_ridge is gone"),
         ({"lr": 0.1}, "unknown field 'lr'"),
         ({"lr_strat": 0.1}, "unknown field 'lr_strat'; did you mean 'lr_start'"),
     ],

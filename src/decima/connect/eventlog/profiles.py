@@ -75,6 +75,11 @@ class LogWorkload(Workload):
 def from_logs(*paths: str | os.PathLike, anyway: bool = False) -> LogWorkload:
     """Read the queries of Spark event logs as jobs that arrive together.
 
+    Example:
+        >>> jobs = from_logs("data/spark/events/sf0.25-e1-r0-a0.jsonl.zstd")
+        >>> len(jobs)
+        24
+
     Args:
         paths: event logs, `eventlog_v2_` folders, or folders of these.
         anyway: also use logs of which less than half is usable.

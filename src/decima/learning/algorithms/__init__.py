@@ -1,6 +1,5 @@
-"""Algorithms that train a policy; importing the package registers them."""
+"""Algorithms that train a policy; their registry imports the modules of this package."""
 
-from decima.learning.algorithms import actor_critic, continuing, dqn, imitation, policy_gradient
 from decima.learning.algorithms.interface import (
     ALGORITHMS,
     Algorithm,
@@ -9,15 +8,4 @@ from decima.learning.algorithms.interface import (
     register_algorithm,
 )
 
-__all__ = [
-    "ALGORITHMS",
-    "Algorithm",
-    "AlgorithmState",
-    "actor_critic",
-    "continuing",
-    "dqn",
-    "imitation",
-    "make_algorithm",
-    "policy_gradient",
-    "register_algorithm",
-]
+__all__ = ["ALGORITHMS", "Algorithm", "AlgorithmState", "make_algorithm", "register_algorithm"]

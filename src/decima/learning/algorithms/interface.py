@@ -81,7 +81,7 @@ class AlgorithmEntry:
     learns: str = PROBABILITIES  # what it makes better, as in :data:`decima.learning.loss.PROBABILITIES`
 
 
-ALGORITHMS: Registry[AlgorithmEntry] = Registry("algorithm of a recipe")
+ALGORITHMS: Registry[AlgorithmEntry] = Registry("algorithm of a recipe", package="decima.learning.algorithms")
 
 
 def register_algorithm(

@@ -88,7 +88,6 @@ class LearningRates(Configuration):
     lr_start: float = number(1e-3, "Adam's learning rate at the first iteration.", above=True)
     lr_end: float = number(1e-3, "Learning rate at the end.")
     lr_shape: str = choice("Way of the learning rate from start to end.", "linear", "geometric", "cosine")
-    lr_iterations: int | None = whole(None, "Iterations from start to end; none: over the whole budget.", 1, none=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,8 +96,7 @@ class LearningRates(Configuration):
 
     def learning_rate(self, now: Progress) -> float:
         """Adam's learning rate."""
-        share = share_of(self.lr_iterations, now)
-        start, end = self.lr_start, self.lr_end
+        share, start, end = now.share, self.lr_start, self.lr_end
         if self.lr_shape == "geometric":
             return start * (end / start) ** share
         if self.lr_shape == "cosine":
@@ -132,12 +130,6 @@ class Surrogate(Updates, LearningRates):
         none=True,
     )
     clip: float = number(0.2, "Probability ratios are clipped to 1 -+ clip (ppo).", above=True)
-    kl_stop: float | None = number(
-        None,
-        "No further updates in an iteration once the policy has moved this far (ppo); none: never.",
-        above=True,
-        none=True,
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -271,8 +263,6 @@ class SurrogateAlgorithm(AgentAlgorithm):
         norms: list[float] = []
         for part in self._parts(groups, now.iteration):
             gradient = agent.learner.gradient(batch, part, weights[part], recorded[part], loss)
-            if config.kl_stop is not None and gradient.mean("kl") > config.kl_stop:
-                break
             scale = len(part) if config.loss_reduction == "mean" else len(records)
             gradients.append(gradient)
             norms.append(agent.learner.apply(gradient.values / np.float32(scale), rate, config.gradient_norm))

@@ -17,6 +17,7 @@ from decima.learning.returns import Advantages, Episode, RegressionMemory, Rewar
 if TYPE_CHECKING:
     from decima.learning.agent import Agent
 
+WINDOW = 100_000  # decisions of the average reward rate
 _COLUMNS = ("return_mean", "return_std", "explained_by_time", "explained_by_summary", *UPDATE_COLUMNS)
 
 
@@ -29,9 +30,6 @@ class PolicyGradientConfig(EpisodeLengths, Surrogate):
     )
     sequences: int = whole(1, "Job sequences per iteration.", 1)
     rollouts: int = whole(16, "Episodes per sequence, N of Algorithm 1.", 1)
-    rollouts_end: int | None = whole(
-        None, "Their number grows geometrically to this one over the budget; none: it stays.", 1, none=True
-    )
     fixed_sequences: bool = switch(
         True,
         "The rollouts over which a baseline averages have the same arrivals (§5.3, input-dependent baseline); off: "
@@ -46,9 +44,6 @@ class PolicyGradientConfig(EpisodeLengths, Surrogate):
     )
     baseline_memory: float = number(
         0.0, "Share of the regression's statistics kept from one iteration to the next; 0: none.", 0.0, 0.9999
-    )
-    baseline_ridge: float = number(
-        1e-3, "Ridge penalty of the regression, relative to the variance of each column.", above=True
     )
     trace_s: float | None = number(
         None,
@@ -76,10 +71,9 @@ class PolicyGradientConfig(EpisodeLengths, Surrogate):
     )
     differential: bool = switch(
         True,
-        "Subtract the average reward rate of the last differential_window decisions from the rewards of streams "
-        "(appendix B). Differs: a rate per time, not per decision.",
+        f"Subtract the average reward rate of the last {WINDOW} decisions from the rewards of streams (appendix B). "
+        "Differs: a rate per time, not per decision.",
     )
-    differential_window: int = whole(100_000, "Decisions of that average.", 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,11 +88,6 @@ class PolicyGradientConfig(EpisodeLengths, Surrogate):
         """
         if self.algorithm == "reinforce" and (self.epochs, self.minibatches) != (1, 1) and not recipe.imitates:
             raise ConfigError("recipe: epochs and minibatches need algorithm ppo; reinforce uses its rollouts once")
-
-    def rollouts_at(self, share: float) -> int:
-        """Episodes per sequence at a share of the budget, 0 to 1."""
-        end = self.rollouts if self.rollouts_end is None else self.rollouts_end
-        return round(self.rollouts * (end / self.rollouts) ** share)
 
     def trace_at(self, share: float) -> float | None:
         """Time constant of the advantage's trace, s, at a budget share; None for full returns."""
@@ -122,7 +111,6 @@ class PolicyGradient(SurrogateAlgorithm):
     def __init__(self, config: PolicyGradientConfig, agent: Agent, seed: int) -> None:
         super().__init__(config, agent, seed, _COLUMNS)
         self.clips = config.algorithm == "ppo"
-        self._group = config.rollouts  # episodes per sequence in the present iteration
         self.memory = RegressionMemory.empty(agent.summary_width)
         self.reward_rate = RewardRate.empty()
 
@@ -130,8 +118,7 @@ class PolicyGradient(SurrogateAlgorithm):
         """Run episodes of the present policy and update the weights."""
         config, agent = self.config, self.agent
         length_s = config.mean_episode_s(now.since, now.share)
-        sequences, rollouts = config.sequences, config.rollouts_at(now.share)
-        self._group = rollouts
+        sequences, rollouts = config.sequences, config.rollouts
         if not config.fixed_sequences:
             sequences, rollouts = sequences * rollouts, 1
         records = agent.collect(now.iteration, sequences, rollouts, length_s)
@@ -160,14 +147,14 @@ class PolicyGradient(SurrogateAlgorithm):
         config = self.config
         differential = self.agent.streaming and config.differential
         sequences = []
-        for group in self.sequences(records, self._group):
+        for group in self.sequences(records, config.rollouts):
             # An average is subtracted over time: with one end for all, nobody gains by being done sooner or later.
             changes = {"end_s": max(episode.end_s for episode in group)} if differential else {}
             scale = config.reward_scale_s
             sequences.append([replace(each, rewards=each.rewards / scale, **changes) for each in group])
         if differential:
             rate = self.reward_rate
-            rate.add([episode for group in sequences for episode in group], config.differential_window)
+            rate.add([episode for group in sequences for episode in group], WINDOW)
             sequences = [[rate.subtract(episode) for episode in group] for group in sequences]
         return sequences
 
@@ -185,7 +172,6 @@ class PolicyGradient(SurrogateAlgorithm):
             trace_s=trace_s,
             memory=self.memory if config.baseline == "regression" else None,
             memory_share=config.baseline_memory,
-            ridge=config.baseline_ridge,
             normalise=config.normalise,
             baseline=config.baseline != "none",
         )

@@ -155,6 +155,11 @@ def plan(
 ) -> Schedule:
     """Schedule jobs on a cluster.
 
+    Example:
+        >>> etl = Job("etl", work=[8, 4, 6, 2], edges=[(0, 1), (0, 2), (1, 3), (2, 3)], data=[50, 80, 10, 20])
+        >>> plan([etl], Cluster(speeds=[1.0, 2.0], rate=125.0)).makespan_s
+        9.48
+
     Args:
         jobs: Jobs, or an instance, which has its cluster.
         cluster: The cluster; omitted for an instance.

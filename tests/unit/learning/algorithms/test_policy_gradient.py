@@ -113,15 +113,13 @@ def updated(agent, learner, monkeypatch, **fields):
         return algorithm.update(records, agent.useful_decisions(records), None, found.values, Progress(0, 0, 0.0))
 
 
-@pytest.mark.parametrize(("kl_stop", "updates"), [(None, 6), (0.025, 3)])
-def test_updates_end_when_the_policy_has_moved_too_far(agent, monkeypatch, kl_stop, updates):
-    fields = {"algorithm": "ppo", "loss_reduction": "mean", "epochs": 2, "minibatches": 3, "kl_stop": kl_stop}
+def test_every_pass_uses_all_decisions_in_updates_by_their_mean(agent, monkeypatch):
+    fields = {"algorithm": "ppo", "loss_reduction": "mean", "epochs": 2, "minibatches": 3}
     learner = Counter(0.01)
     row = updated(agent, learner, monkeypatch, **fields)
-    assert row["updates"] == learner.steps == updates
-    assert learner.scales == [1.0] * updates  # the mean over decisions
-    if kl_stop is None:
-        assert sum(learner.seen[:3]) == sum(learner.seen[3:])
+    assert row["updates"] == learner.steps == 6
+    assert learner.scales == [1.0] * 6
+    assert sum(learner.seen[:3]) == sum(learner.seen[3:])
 
 
 def test_a_part_of_the_minibatches_makes_updates(agent, monkeypatch):

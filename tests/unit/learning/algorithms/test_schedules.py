@@ -18,9 +18,6 @@ def test_learning_rate_and_entropy_follow_their_shapes():
     values = {"lr_start": 1.0, "lr_end": 0.1, "entropy_start": 2.0, "entropy_end": 1.0, "entropy_iterations": 10}
     linear = PolicyGradientConfig(**values)
     assert linear.learning_rate(at(0.5)) == pytest.approx(0.55)
-    counted = PolicyGradientConfig(**values, lr_iterations=4)
-    assert counted.learning_rate(at(0.0, 2)) == pytest.approx(0.55)
-    assert counted.learning_rate(at(0.0, 9)) == pytest.approx(0.1)
     geometric = PolicyGradientConfig(**values, lr_shape="geometric")
     assert geometric.learning_rate(at(0.5)) == pytest.approx(math.sqrt(0.1))
     cosine = PolicyGradientConfig(**values, lr_shape="cosine")

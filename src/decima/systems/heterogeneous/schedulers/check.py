@@ -49,7 +49,7 @@ def check_scheduler(
     Example:
         >>> from decima.systems.heterogeneous import check_scheduler
         >>> print(check_scheduler("heft"))
-        heft keeps to the rules: 6 instances, 39 copies of nodes
+        heft keeps to the rules: 6 instances, 39 executions of nodes
     """
     tested = make_scheduler(scheduler)
     instances = small_instances() if instances is None else instances

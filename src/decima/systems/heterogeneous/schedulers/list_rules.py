@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from decima.core.decision import Parameter
-from decima.systems.heterogeneous.engine import LEAST_LEFT, RESPONSE_RATIO, ListRule, list_rule
-from decima.systems.heterogeneous.schedulers.priorities import COEFFICIENTS, linear_priority, rank_up
+from decima.systems.heterogeneous.engine import LEAST_LEFT, RESPONSE_RATIO, ListRule, Planner, list_rule
+from decima.systems.heterogeneous.schedulers.priorities import (
+    COEFFICIENTS,
+    TRANSFER_PARTS,
+    linear_priority,
+    rank_up,
+)
 from decima.systems.heterogeneous.schedulers.registry import register
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
@@ -71,3 +76,18 @@ def discounted_rank(instance: Instance, rules: Rules, rng: np.random.Generator, 
 def linear_rank(instance, rules, rng):
     """The largest weighted sum of logarithms of ranks, work and transfers goes first; DEFT."""
     return list_rule(instance, rules, linear_priority(instance, COEFFICIENTS[rules.decision]))
+
+
+def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
+    """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
+
+    Simple rules are upward ranks with discounted transfers, and the linear rule with the weights for the decisions.
+    Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: How nodes are decided and placed.
+    """
+    ranks = [rank_up(instance, transfers=discount) for discount in TRANSFER_PARTS]
+    linear = linear_priority(instance, COEFFICIENTS[rules.decision])
+    return min([*ranks, linear], key=Planner(instance, rules).run)

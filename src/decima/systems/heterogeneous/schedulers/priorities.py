@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from decima.systems.heterogeneous import graph
-from decima.systems.heterogeneous.engine import Planner
-from decima.systems.heterogeneous.settings import Rules
-from decima.systems.heterogeneous.workload import Instance
+
+if TYPE_CHECKING:
+    from decima.systems.heterogeneous.workload import Instance
 
 
 def rank_up(instance: Instance, *, transfers: float = 1.0, node_s: np.ndarray | None = None) -> np.ndarray:
@@ -170,18 +171,3 @@ def linear_priority(instance: Instance, coefficients) -> np.ndarray:
         coefficients: Float [features], in the order of :data:`NAMES`.
     """
     return static_features(instance, NAMES, logarithms=True).astype(np.float64) @ np.asarray(coefficients)
-
-
-def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
-    """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
-
-    Simple rules are upward ranks with discounted transfers, and the linear rule with the weights for the decisions.
-    Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
-
-    Args:
-        instance: Jobs and cluster.
-        rules: How nodes are decided and placed.
-    """
-    ranks = [rank_up(instance, transfers=discount) for discount in TRANSFER_PARTS]
-    linear = linear_priority(instance, COEFFICIENTS[rules.decision])
-    return min([*ranks, linear], key=Planner(instance, rules).run)

@@ -9,11 +9,10 @@ from functools import cache
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from decima.core.cache import cached
 from decima.core.decision import places
-from decima.core.jit import njit
+from decima.core.jit import INTERPRETED, intrinsic, njit
 from decima.systems.spark import engine
 from decima.systems.spark.decision import CLASS, DEFAULTS, DELAY, LIMIT, NUM_PARTS, STAGE
 from decima.systems.spark.fields import NONE, WITHHELD, state_at
@@ -46,7 +45,7 @@ FLAGS = (*MASKS, "delay_mask", "stage_delayed", "class_mask")
 F, V, S, A = places(FACTS), places(AMOUNTS), places(SIZES), places((*FLOATS, *INTS, *FLAGS))
 
 
-@intrinsic
+@intrinsic(lambda _function, address: engine.advance(address))
 def _call(_typing, function, address):
     """Call a compiled function of an int64 at an address: the engine is compiled once."""
 
@@ -60,6 +59,8 @@ def _call(_typing, function, address):
 @cache
 def advance_address() -> int:
     """Address of :func:`decima.systems.spark.engine.advance` for compiled code."""
+    if INTERPRETED:
+        return 0
     engine.advance.compile((types.int64,))
     compiled = engine.advance.overloads[(types.int64,)]
     return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

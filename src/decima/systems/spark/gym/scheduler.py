@@ -92,6 +92,13 @@ def as_scheduler(policy: Any, env: gymnasium.Env | None = None, name: str = "pol
 
     The policy sees the arrays that it saw in the environment, through the same wrappers of observations and actions.
 
+    Example:
+        >>> import decima.gym, gymnasium
+        >>> env = gymnasium.make("decima/SparkCluster-v0", workload=decima.workload.embedded_batch(2), executors=4)
+        >>> first = as_scheduler(lambda observation: (0, 3), env, name="first")
+        >>> decima.simulate("embedded:n=2", first, executors=4).scheduler
+        'first'
+
     Args:
         policy: Function of an observation that returns an action; or an object with ``predict(observation)`` that
             returns an action and a state, such as a model of Stable-Baselines3. It decides deterministically, and gets

@@ -19,10 +19,9 @@ the next job. Nothing is approximated: every order is simulated to its end, most
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from decima.core.cache import cached
-from decima.core.jit import njit
+from decima.core.jit import intrinsic, njit
 
 # A state is one row of int64 and one of float64. Scalars first; the sections behind them are laid out by ``layout``.
 GROUPS, IDLE, OFFERED, NUM_SCALARS = 0, 1, 2, 3
@@ -38,7 +37,7 @@ BEST, BOUND = 0, 1
 WORK = 1 << 20
 
 
-@intrinsic
+@intrinsic(lambda word: (int(word) & -int(word)).bit_length() - 1)
 def _lowest_bit(_typing, word):
     """Position of the lowest set bit of an int64 that is not 0."""
 

@@ -66,6 +66,11 @@ class ByWorkload(ByArrivals):
 def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:
     """A stored policy as a scheduler of the simulated Spark cluster.
 
+    Example:
+        >>> policy = load_policy("embedded-batch")
+        >>> policy.greedy, policy.architecture.num_parameters
+        (False, 12736)
+
     Args:
         name_or_path: A name among :func:`decima.learning.store.list_policies`, or a path with a folder or one of the
             two endings.

@@ -90,6 +90,11 @@ def check_scheduler(
     the same seed, forget the last run on ``reset``, draw chance only from the generator given there, and change neither
     the cluster nor the workload. A compiled scheduler must also decide the same inside the core as through ``decide``.
 
+    Example:
+        >>> report = check_scheduler("fair", executors=[2], modes=["paper"])
+        >>> report.kind
+        'compiled'
+
     Args:
         scheduler: Registered name, or any object with ``name``, ``reset`` and ``decide``.
         parameters: Parameters of a scheduler given by name.

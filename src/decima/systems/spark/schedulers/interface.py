@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import operator
 from collections.abc import Iterable, Mapping
@@ -300,7 +299,6 @@ class Observation:
 
 
 _LARGEST = 2**31 - 1
-_DECIDE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 @dataclass
@@ -394,7 +392,7 @@ class CompiledScheduler:
 
 def run_decision(decision: CompiledDecision, state: ClusterState) -> Decision:
     """Run a compiled decision rule on a state that has everything it needs."""
-    _DECIDE(decision.address)(state.address)
+    decision(state.address)
     stage, *options = parts_of(state.action)
     return Decision(None if stage < 0 else stage, *options)
 

@@ -119,6 +119,10 @@ def register(
 def list_schedulers(*, bare: bool = False) -> list[str]:
     """Names that ``make_scheduler`` knows, sorted.
 
+    Example:
+        >>> list_schedulers(bare=True)[:4]
+        ['capped_srw', 'decima', 'entry_srw', 'fair']
+
     Args:
         bare: Only those that can be made from their name alone.
     """
@@ -143,6 +147,10 @@ def scheduler_presets(name: str) -> tuple[Preset, ...]:
 
 def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
     """Make a scheduler from a text; return an object that is one unchanged.
+
+    Example:
+        >>> make_scheduler("weighted_fair:alpha=-1").values["alpha"]
+        -1.0
 
     Args:
         scheduler: ``"fair"``, ``"weighted_fair:alpha=-1"``, ``"weighted_fair:paper"``,
