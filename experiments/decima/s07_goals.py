@@ -212,8 +212,9 @@ def fig13_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
     largest = {job: f"{work[job]:,.0f} s" for job in list(colors)[:10]}
     plotting.gantt.jobs_legend(figure, largest, colors, "jobs by\nexecutor time")
     caption = (
-        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, first training of each, {run.cluster}; moves cost 2 s, "
-        f"for the policy for free moves nothing. Red lines: completions. Listed: the {len(largest)} largest jobs under "
+        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, first training of each, {run.cluster}; moving "
+        f"delay 2 s, "
+        f"0 for the policy trained with zero delay. Lines: completions. Listed: the {len(largest)} largest jobs under "
         "the first policy; the others are grey."
     )
     return plotting.style.entitle(figure, "Figure 13: one batch, other goals", caption, run.workload)
@@ -225,7 +226,7 @@ def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
     reference = "capped_srw"
     shown = changes[changes["against"] == reference]
     cells = [
-        f"{get_objective(objective).label},\n{'free moves' if environment == 'free' else 'moves cost 2 s'}"
+        f"{get_objective(objective).label},\n{'zero moving delay' if environment == 'free' else 'moving delay 2 s'}"
         for objective, environment in zip(shown["objective"], shown["moves"], strict=True)
     ]
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.0)
@@ -235,7 +236,8 @@ def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
     axes.set_xlabel(f"change against {plotting.style.scheduler_style(reference).label} tuned for the row (%)")
     caption = (
         f"Paired by batch; {int(changes['seeds'].iloc[0])} batches, {run.cluster}; bars: {INTERVAL}, of policies over "
-        f"{count(changes['trainings'].max(), 'training')}. Tuned heuristics: for environment and objective of the row."
+        f"{count(changes['trainings'].max(), 'training seed')}. Tuned heuristics: for environment and objective "
+        f"of the row."
     )
     return plotting.style.entitle(figure, "Policies and heuristics by every objective", caption, run.workload)
 
@@ -250,9 +252,11 @@ def goals_behaviour(tables: Tables, run: Run) -> plotting.style.Figure:
     for axes, (column, label) in zip(panels, BEHAVIOUR.items(), strict=True):
         plotting.bars.scheduler_bars(table, axes, group="moves", value=column, legend=axes is panels[-1])
         axes.set(xlabel="moves", ylabel=label)
-    number = count(tables["goals_changes"]["trainings"].max(), "training")
+    number = count(tables["goals_changes"]["trainings"].max(), "training seed")
     caption = f"Means over {distinct(table, 'seed', 'batch')} and {number}, {run.cluster}; bars: {INTERVAL}."
-    return plotting.style.entitle(figure, "Moves, ends and idle time by goal", caption, run.workload)
+    return plotting.style.entitle(
+        figure, "Executor migrations, late completions and utilisation by training objective", caption, run.workload
+    )
 
 
 EXPERIMENT = Experiment(

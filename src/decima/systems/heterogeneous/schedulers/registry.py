@@ -103,7 +103,7 @@ class PlanScheduler:
 
         Args:
             instance: Jobs and cluster.
-            seed: Source of all chance, 0 or more; most schedulers take none.
+            seed: Random seed, 0 or more; most schedulers take none.
 
         Raises:
             ConfigError: The seed is out of range.
@@ -121,7 +121,7 @@ class PlanScheduler:
 
         Args:
             instance: Jobs and cluster.
-            seed: Source of all chance, 0 or more.
+            seed: Random seed, 0 or more.
 
         Raises:
             ConfigError: The seed is out of range, or it needs the whole instance before it places anything.
@@ -233,7 +233,7 @@ def schedule_with(scheduler: PlanScheduler, instance: Instance, seed: int = 0) -
     Args:
         scheduler: A scheduler, or an object with ``name`` and ``schedule(instance, seed)``.
         instance: Jobs and cluster.
-        seed: Source of all chance, 0 or more.
+        seed: Random seed, 0 or more.
 
     Raises:
         SchedulerError: The code from outside fails, or does not return a schedule.
