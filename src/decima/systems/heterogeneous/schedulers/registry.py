@@ -151,7 +151,10 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
     },
     error=UnknownSchedulerError,
     group="decima.heterogeneous.schedulers",
-    gone={"remote": "version 0.2.0 was the last with a service for heterogeneous executors"},
+    gone={
+        "dfrn": "expected 'tds' or 'tdca', which also duplicate nodes",
+        "remote": "version 0.2.0 was the last with a service for heterogeneous executors",
+    },
     adopt=lambda name, item: SchedulerEntry.adopted(name, item, "schedule"),
 )
 
@@ -270,8 +273,6 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         ConfigError: A setting is unknown, or its value of another type.
     """
     name, _ = SCHEDULERS.split(text)
-    if name == "dfrn":
-        raise UnknownSchedulerError("scheduler 'dfrn' is gone; expected 'tds' or 'tdca', which also duplicate nodes")
     entry = SCHEDULERS.find(name)
     _, texts = split_options(text, entry.options[0].name if entry.options else None, name)
     where = f"scheduler {text!r}"
