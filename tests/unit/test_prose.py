@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.prose import LIMITS, avoided, blocks, faults, numbers, read, sentences
+from tests.unit.prose import LIMITS, avoided, blocks, faults, numbers, read, sentences, words
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["decima"]["words"]["prose"]
@@ -37,6 +37,10 @@ def shown(tree):
 def test_a_page_keeps_the_style_guide(path):
     found = found_in(path)
     assert len(found) <= ALLOWED.get(name(path), 0), "\n".join(found)
+
+
+def test_all_pages_but_those_of_the_log_are_short_together():
+    assert sum(len(words(read(path))) for path in PAGES if path.parent.name != "log") <= LIMITS["all"]
 
 
 def test_texts_of_the_package_have_no_words_to_avoid():
