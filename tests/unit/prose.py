@@ -90,6 +90,14 @@ def blocks(text: str) -> list[str]:
     return [_plain(each) for each in found]
 
 
+def wrapped(text: str) -> list[str]:
+    """Lines of paragraphs that end inside a sentence."""
+    lines = _without_code(text).split("\n")
+    plain = [bool(re.match(r"[\w*`\[(“\"α-ω]", line)) and not re.match(r"\d+\. |\* |\[!", line) for line in lines]
+    inside = [line for line, now, then in zip(lines, plain, plain[1:], strict=False) if now and then]
+    return [line for line in inside if not re.search(r"[.!?:][)*\"”`_]*$", line)]
+
+
 def words(text: str) -> list[str]:
     """Words of a page, those of tables included, code not."""
     return re.sub(r"^[ |:-]+$|\|", " ", _plain(_without_code(text)), flags=re.MULTILINE).split()
