@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,14 @@ def test_a_line_of_prose_is_a_sentence(path):
 def test_sentences_over_several_lines_are_found():
     assert wrapped("One sentence\nof two lines.\n\n- an item\n  of two\n") == ["One sentence"]
     assert wrapped("One.\nTwo (so).\n\n```\na b\nc\n```\n| a |\n") == []
+
+
+def test_no_sentence_is_on_two_pages():
+    found = Counter()
+    for path in PAGES:
+        if path.parent.name not in ("accounts", "log") and path.stem != "claims":
+            found.update({each for block in blocks(read(path)) for each in sentences(block) if len(each.split()) >= 7})
+    assert [sentence for sentence, pages in found.items() if pages > 1] == []
 
 
 def test_all_pages_but_those_of_the_log_are_short_together():
