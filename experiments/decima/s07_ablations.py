@@ -61,7 +61,8 @@ def fig14_ablations(tables: Tables, run: Run) -> plotting.style.Figure:
         for axes, gap in zip(row, gaps, strict=True):
             rows = changes[(changes["start"] == start) & (changes["interarrival_s"] == gap)]
             plotting.bars.change_rows(rows, axes, largest=100.0)
-            axes.set_title(f"({next(letters)}) {start}, a job every {gap:g} s", loc="left")
+            how = start.replace("random weights", "from scratch")
+            axes.set_title(f"({next(letters)}) {how}, a job every {gap:g} s", loc="left")
     for axes in grid[-1]:
         axes.set_xlabel("average JCT against tuned weighted fair (%)")
     streams = distinct(tables["ablations"], "seed", "stream")

@@ -45,8 +45,8 @@ UNTUNED = ("fair",)
 # Rows of the tables of a scheduler that was not tuned for a cell.
 NOT_TUNED = "none"
 BEHAVIOUR = {
-    "moves_per_100_tasks": "moves per 100 tasks",
-    "last_fifth_percent": "jobs done in the last fifth (%)",
+    "moves_per_100_tasks": "migrations per 100 tasks",
+    "last_fifth_percent": "late completions (%)",
     "busy_percent": "executors busy (%)",
 }
 
@@ -246,14 +246,15 @@ def goals_behaviour(tables: Tables, run: Run) -> plotting.style.Figure:
     """Measures of Figure 13's colours: executor changes, jobs that end together, executors busy."""
     table = tables["goals_behaviour"]
     table = table[table["tuned_for"] == NOT_TUNED]
-    table = table.assign(moves=table["moves"].replace({"cost": "cost 2 s"}))
+    table = table.assign(moves=table["moves"].replace({"cost": "2 s", "free": "zero"}))
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
     panels = figure.subplots(1, len(BEHAVIOUR))
     for axes, (column, label) in zip(panels, BEHAVIOUR.items(), strict=True):
         plotting.bars.scheduler_bars(table, axes, group="moves", value=column, legend=axes is panels[-1])
-        axes.set(xlabel="moves", ylabel=label)
+        axes.set(xlabel="moving delay", ylabel=label)
     number = count(tables["goals_changes"]["trainings"].max(), "training seed")
     caption = f"Means over {distinct(table, 'seed', 'batch')} and {number}, {run.cluster}; bars: {INTERVAL}."
+    caption += " Late: in the last fifth of the makespan."
     return plotting.style.entitle(
         figure, "Executor migrations, late completions and utilisation by training objective", caption, run.workload
     )

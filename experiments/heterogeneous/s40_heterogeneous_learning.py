@@ -99,13 +99,14 @@ def heterogeneous_learning_curve(tables: Tables, run: Run) -> plotting.style.Fig
     first, second, third = panels = figure.subplots(1, 3)
     known = load(LEARNED[OURS]).card["validation"]
     label = "makespan / lower bound"
-    plotting.heterogeneous.learning(tables["heterogeneous_learning"], known["references"], label, first)
+    references = {"best heuristic" if name == "best_rule" else name: each for name, each in known["references"].items()}
+    plotting.heterogeneous.learning(tables["heterogeneous_learning"], references, label, first)
     line = {"color": plotting.style.BLACK, "linewidth": 0.8, "xlabel": "episode", "legend": False}
     tables["heterogeneous_actor_critic"].plot("iteration", "val_greedy", ax=second, ylabel=label, **line)
     tables["heterogeneous_actor_critic"].plot(
-        "iteration", "critic_loss", ax=third, ylabel="critic's loss", logy=True, **line
+        "iteration", "critic_loss", ax=third, ylabel="loss of the critic", logy=True, **line
     )
-    for axes, title in zip(panels, ("PPO", "Algorithm 1", "Algorithm 1"), strict=True):
+    for axes, title in zip(panels, ("(a) PPO", "(b) Algorithm 1", "(c) Algorithm 1"), strict=True):
         axes.set_title(title, loc="left")
     caption = (
         f"Trained from scratch. PPO: greedy policy on {known['sequences']} held-out instances; lines: mean of "
