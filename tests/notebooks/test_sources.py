@@ -216,12 +216,12 @@ def test_opens_with_what_one_will_do_needs_and_gets_and_ends_with_three_sentence
     first, *_, last = nbformat.read(path, as_version=4).cells
     (done,) = re.findall(r"\*\*After this notebook you can\*\*\n\n((?:- .+\n){3})", first.source)
     parts = (
-        "**Question.** ",
+        "**Question.**",
         done,
         "**You need** ",
         "Reading ",
-        "**Result in one line.** ",
-        "> Before you continue, guess: ",
+        "**Result in one line.**",
+        "> Before you continue, guess:",
     )
     assert [first.source.count(part) for part in parts] == [1] * len(parts)
     (closing,) = re.findall(r"^\*\*Summary\.\*\*\n((?:.+\n?){3})(?:\n|$)", last.source, re.MULTILINE)
