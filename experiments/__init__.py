@@ -1,7 +1,7 @@
 """Experiments that reproduce papers, a module each, with tables and figures, and their pipeline.
 
-Notebooks need five names: ``load`` gives the tables of an experiment, ``figure`` draws from them, ``Run`` says what
-the run consists of, ``against_paper`` sets our numbers beside the paper's, ``checkout`` is the folder of the project.
+Notebooks need six names: ``load`` gives the tables of an experiment, ``figure`` draws from them, ``show`` prints one,
+``Run`` describes the run, ``against_paper`` compares with the paper, ``checkout`` is the folder of the project.
 They are resolved on first use, so that computing a table imports nothing that draws.
 """
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from experiments.params import checkout as checkout
     from experiments.tables import against_paper as against_paper
     from experiments.tables import load as load
+    from experiments.tables import show as show
 
-__all__ = ["Run", "against_paper", "checkout", "figure", "load"]
+__all__ = ["Run", "against_paper", "checkout", "figure", "load", "show"]
 
-_MODULES = {"Run": "captions", "against_paper": "tables", "checkout": "params", "figure": "figures", "load": "tables"}
+_MODULES = {"Run": "captions", "checkout": "params", "figure": "figures"}
+_MODULES |= dict.fromkeys(("against_paper", "load", "show"), "tables")
 
 
 def __getattr__(name: str) -> Any:

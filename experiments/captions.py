@@ -56,7 +56,7 @@ def learned_words(run: Run, rows: Iterable[str], use: str, *others: str) -> str:
         *others: As there; the part before ``_`` says how the policy learned.
     """
     mode = "greedy" if any(name.endswith("_sampled") for name in rows) else "sampled"
-    how = {"warm": "warm start", "entry": "entry costs seen"}
+    how = {"warm": "imitation-pretrained", "entry": "executor-entry cost"}
     words = [f"{how[other.partition('_')[0]]}: {run.policies[other]}" for other in others]
     return "; ".join([f"policy {run.policies[use]}, {mode}", *words])
 

@@ -234,13 +234,13 @@ def learned_policy(context: Context, use: str, greedy: bool | None = None) -> Le
             what was better on validation sequences.
 
     Raises:
-        ConfigError: The policy would be called Decima, and did not learn from random weights.
+        ConfigError: The policy would be called Decima, and was not trained from scratch.
     """
     name = context.policies[use]
     if use in _CALLED_DECIMA and policy_row(name) != "decima":
         raise ConfigError(
-            f"run {context.run}: tables call the policy for {use} Decima, but {name} did not learn from random weights "
-            f"alone; name one that did, or name it under warm_{use}"
+            f"run {context.run}: tables call the policy for {use} Decima, but {name} was not trained from "
+            f"scratch; name one that was, or name it under warm_{use}"
         )
     return learned.decima(policy=name, greedy=greedy)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +13,7 @@ from decima import plotting
 from decima.core.errors import ConfigError
 from experiments.captions import Run, Tables
 from experiments.experiment import experiment, experiment_module, experiment_names
-from experiments.params import read_params
+from experiments.params import read_params, resolve_run
 
 if TYPE_CHECKING:
     import pandas
@@ -26,14 +27,17 @@ def figure_names(name: str) -> list[str]:
 
 
 def figure(name: str, tables: Tables, run: str = "auto") -> Figure:
-    """One figure by name, from the tables of its experiment.
+    """One figure by name, from the tables of its experiment; its title names the run.
 
     Raises:
         ConfigError: There is no such figure or run.
     """
     owner = experiment(experiment_of(name))
     (make,) = [make for make in owner.figures if make.__name__ == name]
-    return _draw_from(make, tables, run)
+    drawn = _draw_from(make, tables, run)
+    title = f"This run ({resolve_run(run)}): {drawn.title}"
+    drawn.suptitle(textwrap.fill(title, int(13 * drawn.get_figwidth())))
+    return drawn
 
 
 def experiment_of(name: str) -> str:

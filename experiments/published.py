@@ -116,7 +116,7 @@ def _picture_cell(slug: str, figure: str, notebook: Path) -> dict:
         "cell_type": "markdown",
         "id": hashlib.sha256(f"{slug} {figure}".encode()).hexdigest()[:8],
         "metadata": {"tags": [PUBLISHED]},
-        "source": [f"![{shows}]({up}{link.as_posix()})"],
+        "source": [f"**Published run (`{RUN}`).**\n", "\n", f"![{shows}]({up}{link.as_posix()})"],
     }
 
 

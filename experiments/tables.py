@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import re
 import sys
 import zipfile
@@ -229,6 +230,76 @@ def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.
     for table, content in contents.items():
         require_same(path / name / table, content, card["tables"][table])
     return {table: pandas.read_csv(io.BytesIO(content)) for table, content in contents.items()}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table as people read it, with the number of its rows that are left out."""
+
+    table: pandas.DataFrame
+    left_out: int
+
+    def _note(self) -> str:
+        return f"{self.left_out} more rows are left out." if self.left_out else ""
+
+    def __repr__(self) -> str:
+        return f"{self.table}\n{self._note()}".rstrip()
+
+    def _repr_html_(self) -> str:
+        return self.table.to_html() + (f"<p>{self._note()}</p>" if self.left_out else "")
+
+
+def show(table: pandas.DataFrame | pandas.Series, rows: int = 15) -> Shown:
+    """A table for readers: names as in legends, units in headings, digits that mean something.
+
+    Args:
+        table: Any table; bounds of a 95 % interval are its columns ``low`` and ``high``.
+        rows: Largest number of rows.
+
+    Columns with an interval are rounded to the first digit of the largest standard error, others to three digits of
+    their largest number.
+    """
+    import pandas
+
+    from decima.core.appearance import appearances
+
+    labels = {name: each.label for name, each in appearances().items()}
+    frame = table.to_frame() if isinstance(table, pandas.Series) else table.copy()
+    floats = frame.select_dtypes("floating").columns
+    spread = None
+    if {"low", "high"} <= set(frame.columns):
+        spread = float((frame["high"] - frame["low"]).max()) / 3.92
+    for name in floats:
+        of_interval = spread and (name in ("low", "high", "mean") or str(name).endswith("change_percent"))
+        decimals = _decimals(spread, 1) if of_interval else _decimals(frame[name].abs().max(), 3)
+        whole = decimals == 0 and bool((frame[name].isna() | frame[name].abs().lt(math.inf)).all())
+        frame[name] = frame[name].round().astype("Int64") if whole else frame[name].round(decimals)
+    for name in frame.select_dtypes(["object", "string", "category"]).columns:
+        frame[name] = [labels.get(value, value) if isinstance(value, str) else value for value in frame[name]]
+    named = frame.rename(index=lambda key: labels.get(key, key), columns=lambda key: labels.get(key, _heading(key)))
+    named = named.rename_axis(index=_heading, columns=_heading)
+    return Shown(named.head(rows), max(0, len(named) - rows))
+
+
+def _decimals(size: float, digits: int) -> int:
+    """Decimals with which a number of some size has some digits; none are cut from whole numbers."""
+    return max(0, digits - 1 - math.floor(math.log10(size))) if size > 0.0 and math.isfinite(size) else 0
+
+
+_UNITS = {"s": "s", "ms": "ms", "h": "h", "percent": "%", "gb": "GB", "usd": "$"}
+
+
+def _heading(key: object) -> object:
+    """Heading of a column: ``avg_jct_s`` becomes ``average JCT (s)``; what is not a plain name stays."""
+    if not isinstance(key, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", key):
+        return key
+    *words, last = key.split("_")
+    if not words or last not in _UNITS:
+        words, unit = [*words, last], ""
+    else:
+        unit = f" ({_UNITS[last]})"
+    known = {"avg": "average", "jct": "JCT", "cpu": "CPU", "num": "number of", "interarrival": "mean interarrival time"}
+    return " ".join(known.get(word, word) for word in words) + unit
 
 
 @dataclass(frozen=True)

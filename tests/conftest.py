@@ -34,12 +34,12 @@ TALLY = "tally"  # property of a test: (what was tried, {unit: count})
 
 @pytest.fixture
 def tally(record_property):
-    """Function of a row of docs/reliability.md and of counts by unit; the closing table of the run adds them up."""
+    """Function of a row of docs/log/reliability.md and of counts by unit; the closing table of the run adds them up."""
     return lambda row, **counts: record_property(TALLY, (row, counts))
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what random tests tried and found, as the table of docs/reliability.md has it."""
+    """Print what random tests tried and found, as the table of docs/log/reliability.md has it."""
     rows, failed = {}, {}
     for outcome in ("passed", "failed"):
         for report in terminalreporter.getreports(outcome):

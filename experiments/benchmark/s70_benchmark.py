@@ -23,7 +23,7 @@ FOLDER = "reports/bench"
 BEST, BOUND, TUNED = "best known", "lower bound", "tuned"
 # Forms of the figure, in its order, with how they are called there.
 FORMS = {
-    "policy, alone": "from random weights",
+    "policy, alone": "from scratch",
     "policy, warm": "after imitation",
     "planner": "planner",
 }
@@ -86,13 +86,13 @@ def benchmark_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     axes = plotting.load.change_by_case(shown)
     best = entries[entries["entry"] == BEST].set_index("task")["change_percent"]
     axes.plot(best[table["task"]], range(len(table)), "|", color=plotting.style.BLACK, markersize=12)
-    axes.set_xlabel("change of the score against the tuned rule (%)")
+    axes.set_xlabel("change of the score against the tuned heuristic (%)")
     seeds = sorted({len(task.instances()) for task in tasks().values()})
     caption = (
         f"Less is better. Test seeds of the benchmark, {seeds[0]} to {seeds[-1]} instances per task; the best entry of "
         "each form; bars: paired 95 % confidence intervals; strokes: best known by instance."
     )
-    return plotting.style.entitle(axes.figure, "What learning and planning gain", caption, "benchmark")
+    return plotting.style.entitle(axes.figure, "Gain from learning and planning", caption, "benchmark")
 
 
 EXPERIMENT = Experiment(

@@ -208,15 +208,15 @@ def _costs(table: pandas.DataFrame, column: str, title: str, caption: str) -> pl
 
 
 def cloud_billing_costs(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Cost of rules by way of billing."""
-    caption = "VMs of Table 4, means over {traces}. With started hours a VM is kept to the end of its paid hour."
-    return _costs(tables["cloud_billing"], "billing", "Cost by way of billing", caption)
+    """Cost of heuristics by billing model."""
+    caption = "Mean over {traces} on the VMs of Table 4. With hourly billing a VM is kept to the end of its paid hour."
+    return _costs(tables["cloud_billing"], "billing", "Cost by billing model", caption)
 
 
 def cloud_price_costs(tables: Tables, run: Run) -> plotting.style.Figure:
     """Cost of rules by list of VMs and prices."""
-    caption = "Lists of 96 cores each, billed per second, beta 1, means over {traces}."
-    return _costs(tables["cloud_prices"], "vms", "Cost by list of prices", caption)
+    caption = "Mean over {traces} for VM catalogues of 96 cores; per-second billing, β = 1."
+    return _costs(tables["cloud_prices"], "vms", "Cost by VM catalogue", caption)
 
 
 def cloud_load_cost(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -238,11 +238,11 @@ def cloud_load_cost(tables: Tables, run: Run) -> plotting.style.Figure:
             if row == 0:
                 axes.set_title(f"{vms} VMs", loc="left")
             elif column == len(sizes) // 2:
-                axes.set_xlabel("mean gap between arrivals (s)")
+                axes.set_xlabel("mean interarrival time (s)")
     plotting.style.legend_beside(grid[0, -1])
     traces = count(int(table["seeds"].iloc[0]), "drawn trace")
-    caption = f"100 generated jobs, means over {traces}; once to {len(sizes)} times the VMs of Table 4."
-    return plotting.style.entitle(figure, "Load and number of VMs", caption, "cloud VMs")
+    caption = f"100 generated jobs, mean over {traces}; 1 to {len(sizes)} times the VMs of Table 4 of the paper."
+    return plotting.style.entitle(figure, "Cost by load and number of VMs", caption, "cloud VMs")
 
 
 EXPERIMENT = Experiment(

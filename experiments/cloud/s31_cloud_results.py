@@ -159,7 +159,7 @@ def _caption(tables: Tables) -> str:
     parts = ["One trace per pattern, VMs of Table 4, true clock."]
     if tables["cloud_scores"]["scheduler"].isin(AGENT_NAMES.values()).any():
         parts.append(
-            "DQN and REINFORCE: from random weights on this trace, scaled inputs, iterations: "
+            "DQN and REINFORCE: trained from scratch on this trace, scaled inputs, iterations: "
             f"{_iterations_by_mask(tables)}; greedy, or the mean of sampled runs that place all jobs "
             "where greedy does not."
         )
@@ -259,7 +259,7 @@ def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
     caption = (
         f"Hyperparameters of Table 5 without a mask, inputs as they are, {count(grid['seed'].nunique(), 'seed')}, β of "
         f"{betas}. An invalid action ends an episode, so that few actions mean failure. Lines: means over the runs "
-        f"that got so far; bands: least and most. Mean share of $R_{{fixed}}$ at the end: {shares}. Iterations: "
+        f"that got so far; shaded: minimum to maximum. Mean share of $R_{{fixed}}$ at the end: {shares}. Iterations: "
         f"{_iterations(grid)}."
     )
     return plotting.style.entitle(figure, "Figures 4 and 5: training from raw inputs", caption, "cloud VMs")
@@ -278,7 +278,8 @@ def fig4_training(tables: Tables, run: Run) -> plotting.style.Figure:
     seeds = count(curves["seed"].nunique(), "seed")
     caption = (
         f"At the end of training: $R_{{epi}}$ of the greedy policy as a share of $R_{{fixed}}$, 0 where it does not "
-        f"place all jobs. Mean over at most {seeds}; bar: least and most; number: decisions seen. Runs of the paper's "
+        f"place all jobs. Mean over at most {seeds}; bar: minimum to maximum; number: decisions seen. Runs of "
+        f"the paper's "
         "recipe are far shorter than its 10,000 iterations."
     )
     return plotting.style.entitle(figure, "Figures 4 and 5: training, fast recipe and paper's", caption, "cloud VMs")

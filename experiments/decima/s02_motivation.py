@@ -74,7 +74,7 @@ def fig01_dags(tables: Tables, run: Run) -> Figure:
     figure = plotting.dag.dag_panel(tables["fig01_stages"], tables["fig01_edges"])
     caption = (
         f"{distinct(tables['fig01_stages'], 'job', 'job')}. A circle is a stage, its area in proportion to its work in "
-        "the job; beside it tasks × mean task duration. Data flow downwards."
+        "the job; label: tasks × mean task duration. Data flow downwards."
     )
     return plotting.style.entitle(figure, "Figure 1: jobs are graphs of stages", caption, run.workload)
 

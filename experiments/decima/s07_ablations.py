@@ -61,17 +61,19 @@ def fig14_ablations(tables: Tables, run: Run) -> plotting.style.Figure:
         for axes, gap in zip(row, gaps, strict=True):
             rows = changes[(changes["start"] == start) & (changes["interarrival_s"] == gap)]
             plotting.bars.change_rows(rows, axes, largest=100.0)
-            axes.set_title(f"({next(letters)}) {start}, a job every {gap:g} s", loc="left")
+            how = start.replace("random weights", "from scratch")
+            axes.set_title(f"({next(letters)}) {how}, a job every {gap:g} s", loc="left")
     for axes in grid[-1]:
         axes.set_xlabel("average JCT against tuned weighted fair (%)")
     streams = distinct(tables["ablations"], "seed", "stream")
     caption = (
-        f"Paired by stream; {streams} per column, {run.cluster}; weighted fair is tuned for each column. From random "
-        f"weights: {number} trainings at the time between arrivals of the column; the point is the middle one, the bar "
-        f"reaches from the least to the most. All others: one training, bar: {INTERVAL} over streams. A number at the "
+        f"Paired by stream; {streams} per column, {run.cluster}; weighted fair is tuned for each column. From "
+        f"scratch: {number} seeds, trained at the interarrival time of the column; point: median, bar: minimum "
+        f"to maximum. "
+        f"All others: one seed, bar: {INTERVAL} over streams. A number at the "
         "edge is a point beyond 100 %. The paper's Figure 14 has loads of 25 to 85 %."
     )
-    return plotting.style.entitle(figure, "Figure 14: what the key ideas are worth", caption, run.workload)
+    return plotting.style.entitle(figure, "Figure 14: ablation of the key ideas", caption, run.workload)
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""The price of coming: capped SRW that counts what executors cost, over loads and clusters."""
+"""Executor-entry cost: capped SRW that counts what executors cost, over loads and clusters."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def price_of_coming(tables: Tables, run: Run) -> plotting.style.Figure:
         f"Paired against capped SRW with the same parameters, tuned for the case, {streams} each; bars: {INTERVAL}; "
         f"{run.cluster} where no other number is named."
     )
-    return plotting.style.entitle(axes.figure, "The price of coming", caption, run.workload)
+    return plotting.style.entitle(axes.figure, "Effect of the executor-entry cost", caption, run.workload)
 
 
 EXPERIMENT = Experiment(
     "entry",
-    "the price of coming",
+    "executor-entry cost",
     compute,
     rooms=SPARK_ROOMS,
     figures=(price_of_coming,),

@@ -83,8 +83,8 @@ def table2_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
     axes.set_xlabel("mean time between arrivals in the test (s); the load grows to the right")
     streams = distinct(tables["generalisation"], "seed", "stream")
     caption = (
-        f"Average JCT against weighted fair, tuned at each gap, paired; {streams} per gap, {run.cluster}. "
-        f"Lines: means of {changes['trainings'].max()} trainings; bands: {INTERVAL} over these."
+        f"Average JCT against weighted fair tuned at each load, paired; {streams} per load, {run.cluster}. "
+        f"Lines: means of {changes['trainings'].max()} training seeds; shaded: {INTERVAL} over seeds."
     )
     return plotting.style.entitle(figure, "Table 2: trained at one load, tested at another", caption, run.workload)
 

@@ -45,8 +45,8 @@ UNTUNED = ("fair",)
 # Rows of the tables of a scheduler that was not tuned for a cell.
 NOT_TUNED = "none"
 BEHAVIOUR = {
-    "moves_per_100_tasks": "moves per 100 tasks",
-    "last_fifth_percent": "jobs done in the last fifth (%)",
+    "moves_per_100_tasks": "migrations per 100 tasks",
+    "last_fifth_percent": "late completions (%)",
     "busy_percent": "executors busy (%)",
 }
 
@@ -212,8 +212,9 @@ def fig13_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
     largest = {job: f"{work[job]:,.0f} s" for job in list(colors)[:10]}
     plotting.gantt.jobs_legend(figure, largest, colors, "jobs by\nexecutor time")
     caption = (
-        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, first training of each, {run.cluster}; moves cost 2 s, "
-        f"for the policy for free moves nothing. Red lines: completions. Listed: the {len(largest)} largest jobs under "
+        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, first training of each, {run.cluster}; moving "
+        f"delay 2 s, "
+        f"0 for the policy trained with zero delay. Lines: completions. Listed: the {len(largest)} largest jobs under "
         "the first policy; the others are grey."
     )
     return plotting.style.entitle(figure, "Figure 13: one batch, other goals", caption, run.workload)
@@ -225,7 +226,7 @@ def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
     reference = "capped_srw"
     shown = changes[changes["against"] == reference]
     cells = [
-        f"{get_objective(objective).label},\n{'free moves' if environment == 'free' else 'moves cost 2 s'}"
+        f"{get_objective(objective).label},\n{'zero moving delay' if environment == 'free' else 'moving delay 2 s'}"
         for objective, environment in zip(shown["objective"], shown["moves"], strict=True)
     ]
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.0)
@@ -235,7 +236,8 @@ def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
     axes.set_xlabel(f"change against {plotting.style.scheduler_style(reference).label} tuned for the row (%)")
     caption = (
         f"Paired by batch; {int(changes['seeds'].iloc[0])} batches, {run.cluster}; bars: {INTERVAL}, of policies over "
-        f"{count(changes['trainings'].max(), 'training')}. Tuned heuristics: for environment and objective of the row."
+        f"{count(changes['trainings'].max(), 'training seed')}. Tuned heuristics: for environment and objective "
+        f"of the row."
     )
     return plotting.style.entitle(figure, "Policies and heuristics by every objective", caption, run.workload)
 
@@ -244,15 +246,18 @@ def goals_behaviour(tables: Tables, run: Run) -> plotting.style.Figure:
     """Measures of Figure 13's colours: executor changes, jobs that end together, executors busy."""
     table = tables["goals_behaviour"]
     table = table[table["tuned_for"] == NOT_TUNED]
-    table = table.assign(moves=table["moves"].replace({"cost": "cost 2 s"}))
+    table = table.assign(moves=table["moves"].replace({"cost": "2 s", "free": "zero"}))
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
     panels = figure.subplots(1, len(BEHAVIOUR))
     for axes, (column, label) in zip(panels, BEHAVIOUR.items(), strict=True):
         plotting.bars.scheduler_bars(table, axes, group="moves", value=column, legend=axes is panels[-1])
-        axes.set(xlabel="moves", ylabel=label)
-    number = count(tables["goals_changes"]["trainings"].max(), "training")
+        axes.set(xlabel="moving delay", ylabel=label)
+    number = count(tables["goals_changes"]["trainings"].max(), "training seed")
     caption = f"Means over {distinct(table, 'seed', 'batch')} and {number}, {run.cluster}; bars: {INTERVAL}."
-    return plotting.style.entitle(figure, "Moves, ends and idle time by goal", caption, run.workload)
+    caption += " Late: in the last fifth of the makespan."
+    return plotting.style.entitle(
+        figure, "Executor migrations, late completions and utilisation by training objective", caption, run.workload
+    )
 
 
 EXPERIMENT = Experiment(

@@ -266,7 +266,7 @@ def packing_jct(tables: Tables, run: Run) -> plotting.style.Figure:
     figure = side_by_side(table, plotting.packing.score_over_load, legend={})
     caption = (
         f"{draws(table)} per load, four classes of executors; heuristics tuned at every load, Decima: mean of "
-        f"{distinct(table, 'training', 'training')}."
+        f"{distinct(table, 'training', 'training seed')}."
     )
     return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, labels(table))
 

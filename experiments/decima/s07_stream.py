@@ -172,13 +172,13 @@ def stream_changes(tables: Tables, run: Run) -> Figure:
         rows = against_labels(changes[changes["interarrival_s"] == gap])
         plotting.bars.change_points(rows, "against", axes, legend=False)
         axes.set_xlabel("change (%)")
-        axes.set_title(f"a job every {gap:g} s", loc="left")
+        axes.set_title(f"every {gap:g} s", loc="left")
     # Not every panel has every policy.
     marks = {label: mark for axes in grid for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     plotting.style.legend_beside(grid[-1], handles=marks.values(), labels=marks.keys())
     caption = (
-        f"Change of average JCT, paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} streams per gap, "
-        f"{run.cluster}. {_policies(tables['stream'], run)}."
+        f"Change of average JCT, paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} streams per load. "
+        f"Titles: mean interarrival time; {run.cluster}. {_policies(tables['stream'], run)}."
     )
     return plotting.style.entitle(figure, "Decima against the heuristics, continuous arrivals", caption, run.workload)
 

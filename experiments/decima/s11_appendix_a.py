@@ -177,7 +177,7 @@ def fig16_dag(tables: Tables, run: Run) -> plotting.style.Figure:
     )
     edges = pandas.DataFrame(list(profile.graph.edges), columns=["parent", "child"])
     axes = plotting.dag.dag(stages, edges, colors=[_color(stage.name) for stage in profile.stages])
-    caption = f"1 job; beside each stage tasks × task duration, ε = {epsilon_s:g} s."
+    caption = f"1 job; label of each stage: tasks × task duration, ε = {epsilon_s:g} s."
     return plotting.style.entitle(axes.figure, "Figure 16: two branches and a join", caption, EXAMPLE)
 
 

@@ -142,7 +142,7 @@ def fig15a_encodings(tables: Tables, run: Run) -> Figure:
     )
     axes.set_ylim(top=1.03 * curves[greedy].to_numpy().max())  # all of the way from random weights
     caption = f"Greedy policy on validation sequences; {_seeds(curves)}; Decima: the limit as an input (§5.2)."
-    return plotting.style.entitle(figure, "Figure 15a: encodings of the limit, random weights", caption, "TPC-H")
+    return plotting.style.entitle(figure, "Figure 15a: encodings of the limit, trained from scratch", caption, "TPC-H")
 
 
 def from_random_weights(tables: Tables, run: Run) -> Figure:
@@ -157,7 +157,7 @@ def from_random_weights(tables: Tables, run: Run) -> Figure:
         plotting.learning.learning_curves(_setting(curves, setting), _setting(references, setting), axes, **how)
         axes.set_title(f"({letter}) {_arrivals(setting)}", loc="left")
     caption = f"PPO, no teacher; {_seeds(curves[curves['setting'].isin(settings)])}; heuristics on the same sequences."
-    return plotting.style.entitle(figure, "How Decima learns from random weights", caption, run.workload)
+    return plotting.style.entitle(figure, "Training Decima from scratch", caption, run.workload)
 
 
 def alone_ingredients(tables: Tables, run: Run) -> Figure:
@@ -170,9 +170,9 @@ def alone_ingredients(tables: Tables, run: Run) -> Figure:
     plotting.learning.learning_curves(
         curves, references, figure.subplots(), over="cpu_s", values=("best_s",), levels=LEVELS
     )
-    caption = f"Best validation score so far, greedy or sampled; {_seeds(curves)}; random weights, no teacher."
+    caption = f"Best validation score so far, greedy or sampled; {_seeds(curves)}; from scratch, no teacher."
     return plotting.style.entitle(
-        figure, "Random weights: the recipe, with a part changed, and Algorithm 1", caption, run.workload
+        figure, "Training from scratch: variants of the training configuration, and Algorithm 1", caption, run.workload
     )
 
 
@@ -197,7 +197,7 @@ def training_curves(tables: Tables, run: Run) -> Figure:
     marks = {label: mark for axes in grid for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(marks.values(), marks.keys(), loc="outside right center", fontsize=7)
     caption = f"A line per seed and score; {_seeds(curves)}; heuristics on the same validation sequences."
-    return plotting.style.entitle(figure, "Learning over time after a warm start", caption, run.workload)
+    return plotting.style.entitle(figure, "Fine-tuning after imitation", caption, run.workload)
 
 
 def _setting(table, setting: str):

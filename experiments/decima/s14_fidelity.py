@@ -87,8 +87,10 @@ def fidelity_errors(tables: Tables, run: Run) -> plotting.style.Figure:
         )
         axes.set_xlabel(f"size of the error (%), {setting}")
     seeds = count(int(tables["fidelity_summary"]["simulations"].iloc[0]), "seed")
-    caption = f"The floor takes the mean of the other real repetitions for a forecast. Simulated: mean over {seeds}."
-    return plotting.style.entitle(figure, "How large the errors are", caption, SPARK_WORKLOAD)
+    caption = (
+        f"Floor: error of predicting each run by the mean of the other real repetitions. Simulated: mean over {seeds}."
+    )
+    return plotting.style.entitle(figure, "Prediction errors", caption, SPARK_WORKLOAD)
 
 
 def fidelity_effects(tables: Tables, run: Run) -> plotting.style.Figure:

@@ -45,8 +45,8 @@ def graphene_parts(tables: Tables, run: Run) -> plotting.style.Figure:
     """Distance of the best combination without a part from the best of all."""
     table = tables["appendix_f"]
     figure = side_by_side(table, plotting.packing.cost_of_parts, sharey=True)
-    caption = "The whole grid on training jobs; one point per load. 0: the best combination of all."
-    return plotting.style.entitle(figure, "What the parts of Graphene* are worth", caption, labels(table))
+    caption = "Average JCT above the best configuration of the grid (0 %); one point per load, training jobs."
+    return plotting.style.entitle(figure, "Ablation of Graphene*", caption, labels(table))
 
 
 EXPERIMENT = Experiment(

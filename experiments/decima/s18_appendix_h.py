@@ -102,7 +102,7 @@ def fig22_optimality(tables: Tables, run: Run) -> Figure:
     caption = (
         f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}; "
         f"{learned_words(run, table['policy'], 'batch', 'warm_batch')}; trained there: mean of "
-        f"{count(tables['appendix_h_trainings']['training'].nunique() - 1, 'training')}.{presets(table['policy'])}"
+        f"{count(tables['appendix_h_trainings']['training'].nunique() - 1, 'training seed')}.{presets(table['policy'])}"
     )
     title = "Figure 22: Decima and heuristics against exhaustive search"
     return plotting.style.entitle(figure, title, caption, run.workload)

@@ -66,12 +66,12 @@ def bounds(tables: Tables, run: Run) -> Figure:
         f"{learned_words(run, table['policy'], 'batch', 'warm_batch')}. The "
         f"optimum lies on the grey line between lower bound and search."
     )
-    return plotting.style.entitle(figure, "How far from optimal", caption, run.workload)
+    return plotting.style.entitle(figure, "Distance from the optimum", caption, run.workload)
 
 
 EXPERIMENT = Experiment(
     "bounds",
-    "beside appendix H",
+    "with appendix H",
     compute,
     rooms=(*POLICY_ROOMS, "systems/spark/optimum"),
     figures=(bounds,),

@@ -51,7 +51,8 @@ def table3_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
     plotting.bars.paired_panels(rows, figure, group="test", against="trained_test")
     caption = (
         f"Paired by batch, {distinct(table, 'seed', 'batch')}; bars: {INTERVAL}; executors in four "
-        f"classes. Policies: mean of {distinct(table, 'training', 'training')}, with as many jobs per iteration."
+        f"classes. Policies: mean of {distinct(table, 'training', 'training seed')}, with equal numbers of jobs "
+        f"per iteration."
     )
     return plotting.style.entitle(figure, "Table 3: trained at a smaller scale", caption, label)
 

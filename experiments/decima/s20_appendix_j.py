@@ -90,7 +90,8 @@ def fig23_no_durations(tables: Tables, run: Run) -> Figure:
     )
     caption = (
         f"Paired by sequence, {counts} per panel; bars: {INTERVAL}; {run.cluster}; Decima: mean of "
-        f"{distinct(table, 'training', 'training')}. Fair sharing knows no durations either, the other rules do."
+        f"{distinct(table, 'training', 'training seed')}. Fair sharing also ignores durations, the other "
+        f"heuristics use them."
     )
     return plotting.style.entitle(figure, "Figure 23: without task durations", caption, run.workload)
 

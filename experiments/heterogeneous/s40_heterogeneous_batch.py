@@ -58,7 +58,7 @@ def _lines(tables: Tables, run: Run, value: str, label: str, title: str) -> plot
     seeds = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
     caption = (
         f"Change of the mean over {seeds} batches per point, whose jobs all arrive at 0; {run.cluster}. CCR: transfer "
-        "over execution time. Lachesis and Decima-DEFT learned by PPO from random weights, on 20 to 60 jobs at CCR 1 "
+        "over execution time. Lachesis and Decima-DEFT: PPO from scratch, on 20 to 60 jobs at CCR 1 "
         "to 10. Logarithmic beyond 5 %. The tables have all schedulers of the paper, and paired intervals."
     )
     return plotting.style.entitle(figure, title, caption, run.workload)

@@ -99,18 +99,19 @@ def heterogeneous_learning_curve(tables: Tables, run: Run) -> plotting.style.Fig
     first, second, third = panels = figure.subplots(1, 3)
     known = load(LEARNED[OURS]).card["validation"]
     label = "makespan / lower bound"
-    plotting.heterogeneous.learning(tables["heterogeneous_learning"], known["references"], label, first)
+    references = {"best heuristic" if name == "best_rule" else name: each for name, each in known["references"].items()}
+    plotting.heterogeneous.learning(tables["heterogeneous_learning"], references, label, first)
     line = {"color": plotting.style.BLACK, "linewidth": 0.8, "xlabel": "episode", "legend": False}
     tables["heterogeneous_actor_critic"].plot("iteration", "val_greedy", ax=second, ylabel=label, **line)
     tables["heterogeneous_actor_critic"].plot(
-        "iteration", "critic_loss", ax=third, ylabel="critic's loss", logy=True, **line
+        "iteration", "critic_loss", ax=third, ylabel="loss of the critic", logy=True, **line
     )
-    for axes, title in zip(panels, ("PPO", "Algorithm 1", "Algorithm 1"), strict=True):
+    for axes, title in zip(panels, ("(a) PPO", "(b) Algorithm 1", "(c) Algorithm 1"), strict=True):
         axes.set_title(title, loc="left")
     caption = (
-        f"From random weights. PPO: the likeliest nodes on {known['sequences']} held-out instances; lines: mean of "
-        f"{len(TRAININGS[OURS])} trainings, bands: least to largest; dashed: rules with the same placement. Others: "
-        "Algorithm 1, one training, one episode per iteration, every twentieth."
+        f"Trained from scratch. PPO: greedy policy on {known['sequences']} held-out instances; lines: mean of "
+        f"{len(TRAININGS[OURS])} seeds, shaded: minimum to maximum; dashed: heuristics with the same placement. "
+        "Algorithm 1: makespan ratio and loss of the critic, one seed, every 20th episode."
     )
     return plotting.style.entitle(figure, "Learning curves (Figure 6)", caption, "TPC-H")
 

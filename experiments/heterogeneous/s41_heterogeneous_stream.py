@@ -84,7 +84,7 @@ def heterogeneous_stream_makespan(tables: Tables, run: Run) -> plotting.style.Fi
     caption = (
         f"Change of the mean over {table['streams'].max()} streams per point on {run.cluster}, with a mean time "
         "between arrivals of 45 s. A node is assigned when its parents have finished and an executor is free. Lachesis "
-        "and Decima-DEFT learned on batches from random weights. Logarithmic beyond 5 %. The tables have paired "
+        "and Decima-DEFT: trained on batches from scratch. Logarithmic beyond 5 %. The tables have paired "
         "intervals."
     )
     return plotting.style.entitle(figure, "Makespan of streams (Figure 9a)", caption, run.workload)
@@ -106,7 +106,7 @@ def heterogeneous_decisions(tables: Tables, run: Run) -> plotting.style.Figure:
         f"{run.cluster}. Reference: a node is assigned as soon as its parents are assigned. Event: when its parents "
         "have finished. Idle: when also an executor is free."
     )
-    return plotting.style.entitle(figure, "When a node is decided", caption, run.workload)
+    return plotting.style.entitle(figure, "Effect of the time of the decision", caption, run.workload)
 
 
 EXPERIMENT = Experiment(

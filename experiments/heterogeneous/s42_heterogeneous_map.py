@@ -57,7 +57,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _copies(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
-    """Makespan with copies, without, and with unread ones dropped, against without copies."""
+    """Makespan with copies, without, and with unread ones dropped, against without duplicates."""
     rows = []
     for (ccr,) in points(context, "copies", [(ccr,) for ccr in params["ccr"]]):
         instances = drawn(source, params["copied_jobs"], ccr, params["workloads"], context.executors)
@@ -104,7 +104,7 @@ def heterogeneous_headroom(tables: Tables, run: Run) -> plotting.style.Figure:
     plotting.heterogeneous.change_panels(table, "jobs", figure)
     caption = (
         f"Makespan against HighRankUp-DEFT, paired over {count(table['batches'].max(), 'batch')} per point, one seed "
-        f"each; bars: {INTERVAL}. Lachesis and Decima-DEFT: from random weights. Search tries priorities of one "
+        f"each; bars: {INTERVAL}. Lachesis and Decima-DEFT: trained from scratch. Search tries priorities of one "
         f"instance; no schedule is below the bound. "
         f"{table['executors'].max()} executors."
     )
@@ -119,10 +119,11 @@ def heterogeneous_copies(tables: Tables, run: Run) -> plotting.style.Figure:
         table, "ccr", "change_percent", "change of makespan (%)", figure, panels="copies", intervals=True
     )
     caption = (
-        f"Against the same scheduler without copies, paired over {count(table['batches'].max(), 'batch')}, one seed "
+        f"Against the same scheduler without duplicates, paired over {count(table['batches'].max(), 'batch')}, "
+        f"one seed "
         f"each; bars: {INTERVAL}; {run.cluster}."
     )
-    return plotting.style.entitle(figure, "What copies of nodes change", caption, run.workload)
+    return plotting.style.entitle(figure, "Effect of task duplication", caption, run.workload)
 
 
 EXPERIMENT = Experiment(

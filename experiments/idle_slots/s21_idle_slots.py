@@ -128,10 +128,12 @@ def idle_gain_map(tables: Tables, run: Run) -> plotting.style.Figure:
     for axes in grid[len(cases) :]:
         axes.remove()
     caption = (
-        "Optimum by value iteration: one task per job, Poisson arrivals, short jobs of 10 s; no rule that sees only "
-        "what has arrived gains more."
+        "Optimum by value iteration: one task per job, Poisson arrivals, short jobs of 10 s; no policy that "
+        "sees only arrived jobs gains more."
     )
-    return plotting.style.entitle(figure, "What deliberate idling gains at best", caption, "two classes of jobs")
+    return plotting.style.entitle(
+        figure, "Largest possible gain from deliberate idling", caption, "two classes of jobs"
+    )
 
 
 EXPERIMENT = Experiment(

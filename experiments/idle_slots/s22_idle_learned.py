@@ -170,7 +170,7 @@ def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
         f"Learned policy with idle slots against the one named, paired by stream; bars: {INTERVAL}; {number} fresh "
         f"streams per workload{few}. Capped SRW: shortest remaining work first, without slots."
     )
-    return plotting.style.entitle(figure, "What a learned policy gains by idling", caption, "two classes of jobs")
+    return plotting.style.entitle(figure, "Gain of a learned policy from idling", caption, "two classes of jobs")
 
 
 def _gains_most(tables: Tables) -> str:

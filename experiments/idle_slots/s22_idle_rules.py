@@ -136,10 +136,11 @@ def idle_rule_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     plotting.bars.change_points(changes, "workload", figure.subplots())
     caption = (
         f"Against shortest remaining work without slots, paired by stream; bars: {INTERVAL}; "
-        f"{run.params['idle_rules']['streams']} fresh streams per workload. Each rule is tuned on other streams of its "
+        f"{run.params['idle_rules']['streams']} fresh streams per workload. Each heuristic is tuned on other "
+        f"streams of its "
         "workload. Optimum: value iteration."
     )
-    return plotting.style.entitle(figure, "What a linear rule gains by idling", caption, "two classes of jobs")
+    return plotting.style.entitle(figure, "Gain of a linear heuristic from idling", caption, "two classes of jobs")
 
 
 EXPERIMENT = Experiment(

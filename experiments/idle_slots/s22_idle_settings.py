@@ -161,15 +161,16 @@ def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:
     for axes, name in zip(panels := figure.subplots(1, len(shown)), shown, strict=True):
         rows = table[table["scheduler"] == name]
         plotting.idling.slot_over_gap(rows, axes, legend=axes is panels[-1])
-        axes.set_xlabel("mean gap (s)")
-        axes.set_title(f"{name.replace('_', ' ')},\n{rows['executors'].iloc[0]} executors", loc="left", fontsize=6)
+        axes.set_xlabel("interarrival time (s)" if axes is panels[0] else "")
+        how = "heuristic" if name == RULE else "policy, bound" if "bound" in name else "policy"
+        axes.set_title(f"{how},\n{rows['executors'].iloc[0]} executors", loc="left", fontsize=6)
     caption = (
-        "Per long job, those without a slot too. Left: the linear rule, tuned for rare long jobs. Others: stored "
+        "Mean idle slot per long job (0 if none). Left: linear heuristic tuned for rare long jobs. Others: stored "
         "policies that hold executors until the next event; executor time left idle while a job waits. A tenth of the "
-        "jobs is long, N(μ, μ/6), the others 10 s; gap: between arrivals. "
+        "jobs is long, N(μ, μ/6), the others take 10 s. "
         + (f"No idle time at any point: {never} (half of the jobs long)." if never else "")
     )
-    return plotting.style.entitle(figure, "Figure 6: how long slots are", caption, "two classes of jobs")
+    return plotting.style.entitle(figure, "Figure 6: length of idle slots", caption, "two classes of jobs")
 
 
 EXPERIMENT = Experiment(

@@ -122,7 +122,7 @@ def test_every_figure_is_shown_behind_the_cell_that_draws_it(path):
         drawn = [name for name in drawn if published.picture(name)]  # the others wait for the next full run
         assert (PUBLISHED in behind.metadata.get("tags", [])) == bool(drawn)
         for name in drawn:
-            (link,) = re.findall(r"^!\[.+\]\((\S+)\)$", behind.source)
+            (link,) = re.findall(r"^\*\*Published run \(`tpch-full`\)\.\*\*\n\n!\[.+\]\((\S+)\)$", behind.source)
             assert (path.parent / link).resolve() == published.picture(name)
 
 
@@ -211,12 +211,32 @@ def test_opens_with_the_question_and_ends_with_the_gap(path):
     assert cells[-1].source.startswith(f"**{ending}.**")
 
 
-@each
-def test_says_in_two_sentences_what_one_learns(path):
-    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
-    (learn,) = [part for part in cells[0].source.split("\n\n") if part.startswith("**What you learn.** ")]
-    sentences = re.findall(r"[A-Z].*?\.(?=\s|$)", learn.removeprefix("**What you learn.** "), flags=re.DOTALL)
-    assert len(sentences) == 2
+@each_of_papers
+def test_opens_with_what_one_will_do_needs_and_gets_and_ends_with_three_sentences(path):
+    first, *_, last = nbformat.read(path, as_version=4).cells
+    (done,) = re.findall(r"\*\*After this notebook you can\*\*\n\n((?:- .+\n){3})", first.source)
+    parts = (
+        "**Question.**",
+        done,
+        "**You need** ",
+        "Reading ",
+        "**Result in one line.**",
+        "> Before you continue, guess:",
+    )
+    assert [first.source.count(part) for part in parts] == [1] * len(parts)
+    (closing,) = re.findall(r"^\*\*Summary\.\*\*\n((?:.+\n?){3})(?:\n|$)", last.source, re.MULTILINE)
+    assert all(line.endswith(".") for line in closing.splitlines())
+
+
+@each_of_papers
+def test_checks_stand_in_cells_of_their_own_that_the_site_folds_and_tables_are_shown_for_people(path):
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code" and not is_live(cell)]
+    for cell in cells:
+        statements = ast.parse(cell.source).body
+        checks = [isinstance(each, ast.Assert) for each in statements]
+        assert any(checks) == all(checks) == ({"check", "hide-cell"} <= set(cell.metadata.get("tags", [])))
+        if any("text/html" in output.data for output in cell.outputs):
+            assert "experiments.show(" in cell.source or "experiments.against_paper(" in cell.source
 
 
 @each
@@ -291,7 +311,7 @@ def test_notebooks_are_sorted_as_the_papers_are():
         number, (opening, *_) = int(path.stem[:2]), nbformat.read(path, as_version=4).cells
         if number in OWN:
             continue
-        about = opening.source.split("Paper:")[1].split("Runtime:")[0]
+        about = opening.source.split("Paper:")[1].split("\n")[0]
         if number > 20:
             assert [paper for paper, numbers in LATER_PAPERS.items() if number in numbers and paper in about], about
             continue

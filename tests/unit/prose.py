@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 
-LIMITS = {"sentence": 35, "average": 18, "paragraph": 90, "row": 160, "numbers": 3, "page": 1200}
+LIMITS = {"sentence": 35, "average": 18, "paragraph": 90, "row": 160, "numbers": 3, "page": 1200, "all": 60_000}
 # Words to avoid, each with what to write instead.
 AVOIDED = {
     r"trainings": "training runs, or seeds",
@@ -88,6 +88,14 @@ def blocks(text: str) -> list[str]:
             found[-1] += " " + rest.strip()
         fresh = False
     return [_plain(each) for each in found]
+
+
+def wrapped(text: str) -> list[str]:
+    """Lines of paragraphs that end inside a sentence."""
+    lines = _without_code(text).split("\n")
+    plain = [bool(re.match(r"[\w*`\[(“\"α-ω]", line)) and not re.match(r"\d+\. |\* |\[!", line) for line in lines]
+    inside = [line for line, now, then in zip(lines, plain, plain[1:], strict=False) if now and then]
+    return [line for line in inside if not re.search(r"[.!?:][)*\"”`_]*$", line)]
 
 
 def words(text: str) -> list[str]:

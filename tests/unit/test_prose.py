@@ -2,17 +2,21 @@
 
 import ast
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.unit.prose import LIMITS, avoided, blocks, faults, numbers, read, sentences
+from tests.unit.prose import LIMITS, avoided, blocks, faults, numbers, read, sentences, words, wrapped
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["decima"]["words"]["prose"]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "notebooks/README.md"))]
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 GENERATED = {"docs/benchmark-results.md"}  # as long as there are results
+# Pages with lines of a fixed width: they are generated, or nobody has written them anew.
+WRAPPED = GENERATED | {f"docs/{page}.md" for page in ("another-network", "architecture", "claims", "results")}
+WRAPPED |= {f"docs/accounts/{page.stem}.md" for page in (ROOT / "docs" / "accounts").glob("*.md")}
 SOURCES = sorted(path for path in (ROOT / "src" / "decima").rglob("*.py") if not path.stem.endswith("_pb2"))
 
 
@@ -37,6 +41,29 @@ def shown(tree):
 def test_a_page_keeps_the_style_guide(path):
     found = found_in(path)
     assert len(found) <= ALLOWED.get(name(path), 0), "\n".join(found)
+
+
+@pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS], ids=name)
+def test_a_line_of_prose_is_a_sentence(path):
+    if name(path) not in WRAPPED:
+        assert wrapped(read(path)) == []
+
+
+def test_sentences_over_several_lines_are_found():
+    assert wrapped("One sentence\nof two lines.\n\n- an item\n  of two\n") == ["One sentence"]
+    assert wrapped("One.\nTwo (so).\n\n```\na b\nc\n```\n| a |\n") == []
+
+
+def test_no_sentence_is_on_two_pages():
+    found = Counter()
+    for path in PAGES:
+        if path.parent.name not in ("accounts", "log") and path.stem != "claims":
+            found.update({each for block in blocks(read(path)) for each in sentences(block) if len(each.split()) >= 7})
+    assert [sentence for sentence, pages in found.items() if pages > 1] == []
+
+
+def test_all_pages_but_those_of_the_log_are_short_together():
+    assert sum(len(words(read(path))) for path in PAGES if path.parent.name != "log") <= LIMITS["all"]
 
 
 def test_texts_of_the_package_have_no_words_to_avoid():

@@ -45,7 +45,7 @@ def capacity(
     ] = None,
     load: Annotated[str, option("X+X", "Arrival-rate multipliers (1+2); the largest one decides.")] = "1",
     draws: Annotated[int, option("N", "Runs per point.", min=1, max=100_000)] = 20,
-    target: Annotated[str | None, option("NAME<TIME", "Bound on run, mean, p50 or p95, such as 'p95<60s'.")] = None,
+    target: Annotated[str | None, option("NAME<TIME", "Target of run, mean, p50 or p95, such as 'p95<60s'.")] = None,
     budget: Annotated[float | None, option("X", "Maximum cost of the logs.", min=0.0)] = None,
     price: Annotated[
         str | None,

@@ -39,8 +39,12 @@ _CARD_KEYS = ("format", "name", "system", "architecture", "parameters", "weights
 # A file of weights is their bytes and a few hundred more per array; what is far larger is not read at all.
 _MOST_BYTES, _MOST_BYTES_PER_WEIGHT = 2**20, 16
 _PACKAGE = Path(__file__).parents[1]
-# Stored policies and a preset of earlier versions: their scores were added to those of a rule.
-_CORRECTING = ("tpch-stream-busy", "busy", "busy-entry", "busy-entry-1", "busy-entry-2")
+_LAST = "version 0.2.0 is the last one that has policies that correct a rule; try tpch-stream-entry-warm"
+# Stored policies and a preset of earlier versions. Of others, NAME-random replaces NAME.
+_GONE = dict.fromkeys(("tpch-stream-busy", "busy", "busy-entry", "busy-entry-1", "busy-entry-2"), _LAST)
+_GONE |= {"busy-long": "expected tpch-stream-random-long", "lachesis-executors": "expected lachesis-random"}
+_GONE |= {"lachesis-short": "expected lachesis-random"}
+_GONE |= {f"lachesis-no-{part}": f"expected lachesis-random-no-{part}" for part in ("edges", "graph", "ranks")}
 
 
 @dataclass(frozen=True)
@@ -211,9 +215,10 @@ def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Pa
         raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r:.60}")
     if isinstance(name_or_path, str) and Path(text).name == text and not text.endswith((WEIGHTS, CARD)):
         files = stored_files(text)
-        if files is None and text in _CORRECTING:
-            words = "version 0.2.0 is the last one that has policies that correct a rule; try tpch-stream-entry-warm"
-            raise PolicyError(f"policy {text!r} is gone: {words}")
+        if files is None and stored_files(f"{text}-random") is not None:
+            raise PolicyError(f"policy {text!r} is gone: expected {text}-random, which was trained from scratch")
+        if files is None and text in _GONE:
+            raise PolicyError(f"policy {text!r} is gone: {_GONE[text]}")
         if files is None:
             known = list_policies(system)
             close = difflib.get_close_matches(text.lower(), known, n=3)

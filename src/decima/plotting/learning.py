@@ -59,7 +59,8 @@ def learning_curves(
         rows = rows.sort_values(over)
         for value in values:
             sampled = value == SAMPLED
-            name = variant_style(variant, recipe).label if variant == "recipe" else variant
+            known = variant == "recipe" or variant in _TRAINED_BY
+            name = variant_style(variant, recipe).label if known else variant
             name += ", sampled" if sampled else ""
             color = variant_style(variant, recipe).color
             mark = {"color": color, "linestyle": (0, (1, 1.2)) if sampled else "-", "linewidth": 0.9}

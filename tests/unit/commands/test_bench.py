@@ -168,7 +168,7 @@ def test_bad_input_is_one_sentence(folder, tmp_path):
 
 
 def test_what_is_gone_says_which_version_had_it():
-    gone = "'decima bench duel' is gone; version 0.2.0 is the last one that has it"
+    gone = "'decima bench duel' is gone: version 0.2.0 is the last one that has it"
     assert refuse("bench", "duel", "fifo", "fair", "--seed", 1) == gone
 
 

@@ -75,7 +75,7 @@ def test_bound_without_search_on_a_file(jobs):
 
 
 def test_the_fluid_estimate_is_gone():
-    gone = "'decima optimum --fluid' is gone; version 0.2.0 is the last one that has it"
+    gone = "'decima optimum --fluid' is gone: version 0.2.0 is the last one that has it"
     assert refuse("optimum", "--jobs", "embedded:n=4", "--fluid") == gone
 
 

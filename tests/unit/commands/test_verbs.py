@@ -161,3 +161,39 @@ def test_earlier_commands_name_the_new_ones_which_are_there(old):
     match = re.fullmatch(rf"'decima {old}' is now 'decima (.*)'", sentence)
     words = [word for word in match[1].split() if word not in ("NAME", "FILE", "--scheduler", "--log")]
     assert run(*words, "--help").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("bench duel a b", "'decima bench duel' is gone: version 0.2.0 is the last one that has it"),
+        ("optimum --fluid", "'decima optimum --fluid' is gone: version 0.2.0 is the last one that has it"),
+        (
+            "optimum --system heterogeneous --solver=x",
+            "'decima optimum --solver' is gone: OR-Tools is used where it is",
+        ),
+        (
+            "simulate --service localhost:1",
+            "'decima simulate --service' is gone: expected --scheduler remote:HOST:PORT",
+        ),
+        ("simulate --scheduler lookahead", "scheduler 'lookahead' is gone: version 0.2.0 is the last one that has it"),
+        ("simulate --system heterogeneous --scheduler dfrn", "scheduler 'dfrn' is gone: expected 'tds' or 'tdca'"),
+        ("simulate --system cloud --scheduler ilp_highs", "scheduler 'ilp_highs' is gone: expected 'ilp'"),
+        ("simulate --scheduler decima:busy-entry --jobs embedded:n=1", "policy 'busy-entry' is gone: version 0.2.0"),
+        (
+            "simulate --scheduler decima:busy-23 --jobs embedded:n=1",
+            "policy 'busy-23' is gone: expected busy-23-random",
+        ),
+        ("simulate --scheduler decima:tpch-p90 --jobs embedded:n=1", "policy 'tpch-p90' is gone: expected tpch-p90-ra"),
+        ("simulate --system heterogeneous --scheduler lachesis:policy=lachesis-short", "expected lachesis-random"),
+        ("simulate --system heterogeneous --scheduler lachesis:policy=lachesis-no-graph", "lachesis-random-no-graph"),
+        ("train embedded:n=1 --set architecture.residual=fair", "architecture.residual is gone; version 0.2.0"),
+        ("train embedded:n=1 --set recipe.teacher_rollouts=1", "recipe: teacher_rollouts is gone; version 0.2.0"),
+        ("train --system cloud generated --set architecture.job_id=true", "architecture.job_id is gone; version 0.2.0"),
+    ],
+)
+def test_what_is_gone_names_what_replaces_it_or_the_last_version_that_has_it(words, sentence, tmp_path):
+    words = [*words.split(), *(["--iterations", "1", "--out", str(tmp_path)] if words.startswith("train") else [])]
+    said = refuse(*words)
+    assert sentence in said
+    assert "\n" not in said.strip()

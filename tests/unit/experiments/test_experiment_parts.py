@@ -452,3 +452,32 @@ def test_curves_that_end_before_their_run_are_refused(training):
         check_whole_curve(curve, "some.csv", 40)
     with pytest.raises(ConfigError, match="after 10 of the 20"):
         check_whole_curve(curve.head(1), "some.csv", 20)
+
+
+def test_a_shown_table_has_names_of_legends_units_and_digits_that_mean_something():
+    table = pandas.DataFrame(
+        {
+            "scheduler": ["decima_entry", "fair", "mine"],
+            "avg_jct_s": [81.2345, 1234.567, 9.9],
+            "change_percent": [-3.14159, 2.0, 0.0],
+            "low": [-4.21, 1.0, -1.0],
+            "high": [-2.13, 3.0, 1.0],
+        }
+    )
+    shown = experiments.show(table, rows=2)
+    assert list(shown.table.columns) == ["scheduler", "average JCT (s)", "change (%)", "low", "high"]
+    assert list(shown.table["scheduler"]) == ["Decima + executor-entry cost", "fair"]
+    assert list(shown.table["average JCT (s)"]) == [81, 1235]
+    assert list(shown.table["change (%)"]) == [-3.1, 2.0]  # standard errors are about one half
+    assert "1 more rows are left out." in repr(shown)
+    assert "1 more rows are left out." in shown._repr_html_()
+    assert next(iter(table["scheduler"])) == "decima_entry"
+    by_name = experiments.show(table.set_index("scheduler")["avg_jct_s"] / 1000)
+    assert list(by_name.table.index) == ["Decima + executor-entry cost", "fair", "mine"]
+    assert list(by_name.table.iloc[:, 0]) == [0.08, 1.23, 0.01]
+    assert repr(by_name).count("left out") == 0
+
+
+@pytest.mark.parametrize("empty", [pandas.DataFrame(), pandas.DataFrame({"a_s": [float("inf"), float("nan")]})])
+def test_any_table_can_be_shown(empty):
+    assert experiments.show(empty)._repr_html_()

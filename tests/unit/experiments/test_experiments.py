@@ -114,7 +114,7 @@ def write_params(folder, run):
 
 def test_only_what_learned_from_random_weights_is_called_decima(checkout):
     write_params(checkout, TINY | {"policies": TINY["policies"] | {"batch": "tiny-warm"}})
-    with pytest.raises(ConfigError, match=r"tiny-warm did not learn from random weights alone; .* under warm_batch"):
+    with pytest.raises(ConfigError, match=r"tiny-warm was not trained from scratch; .* under warm_batch"):
         store.load("bounds", "tiny", progress=False)
 
 

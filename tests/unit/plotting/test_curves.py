@@ -174,7 +174,7 @@ def test_a_change_beyond_the_axis_is_a_number():
     table = pandas.DataFrame(rows, columns=["scheduler", "change_percent", "low", "high"])
     axes = bars.change_rows(table, largest=100.0)
     assert frames.texts(axes.texts) == ["1,580 % ▶"]
-    assert frames.texts(axes.get_yticklabels()) == ["all of Decima", "no fixed sequences"]
+    assert frames.texts(axes.get_yticklabels()) == ["complete Decima", "no fixed sequences"]
     assert axes.get_xlim()[1] == 100.0
 
 

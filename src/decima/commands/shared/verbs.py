@@ -136,8 +136,10 @@ RENAMED = {
     "cloud plan": "optimum --system cloud --log FILE",
     "cloud vms": "workload vms",
 }
-# Commands and options that are gone, with the last version that has them.
-REMOVED = {"bench duel": "0.2.0", "optimum --fluid": "0.2.0"}
+# Commands and options that are gone, with the last version that has them or what replaces them.
+_LAST = "version 0.2.0 is the last one that has it"
+REMOVED = {"bench duel": _LAST, "optimum --fluid": _LAST, "optimum --solver": "OR-Tools is used where it is installed"}
+REMOVED |= dict.fromkeys(("simulate --service", "compare --service"), "expected --scheduler remote:HOST:PORT")
 
 
 class VerbGroup(TyperGroup):
@@ -184,7 +186,7 @@ class DecimaGroup(VerbGroup):
         """
         words = (f"{args[0]} {word.partition('=')[0]}" for word in args[1:] if word == args[1] or word.startswith("--"))
         if removed := next((each for each in words if each in REMOVED), None):
-            raise ConfigError(f"'decima {removed}' is gone; version {REMOVED[removed]} is the last one that has it")
+            raise ConfigError(f"'decima {removed}' is gone: {REMOVED[removed]}")
         if args and args[0] in RENAMED and args[0] not in self.verbs:
             old = " ".join(args[:2]) if " ".join(args[:2]) in RENAMED else args[0]
             raise ConfigError(f"'decima {old}' is now 'decima {RENAMED[old]}'")

@@ -12,6 +12,6 @@ APPEARANCES = {
     "tdca": Appearance("TDCA", ink.BROWN, "-", "<"),
     "decima_deft": Appearance("Decima-DEFT", ink.INDIGO, ink.DASHDOT, "H"),
     "discounted_rank": Appearance("discounted rank", ink.VERMILION, "-", "P"),
-    "linear_rank": Appearance("linear rule", ink.WINE, ink.DASH, "X"),
+    "linear_rank": Appearance("linear heuristic", ink.WINE, ink.DASH, "X"),
     "lachesis": Appearance("Lachesis", ink.BLACK, "-", "*"),
 }

@@ -90,7 +90,7 @@ def read_instance(
             source or a file, such as ``embedded:n=20``.
         cluster: What is said about the cluster; it replaces that of a file.
         edges: Sizes of edges for jobs of the simulator, ``ccr=x``, ``measured`` or ``own``; omitted: what the jobs say.
-        seed: Source of all chance, 0 or more.
+        seed: Random seed, 0 or more.
 
     Raises:
         DecimaError: The text, a file or an option is not as expected, or sizes of edges are missing.

@@ -164,7 +164,7 @@ def plan(
         jobs: Jobs, or an instance, which has its cluster.
         cluster: The cluster; omitted for an instance.
         scheduler: A name with settings such as ``"high_rank_up_deft:slots=insertion"``, or a scheduler.
-        seed: Source of all chance, 0 or more.
+        seed: Random seed, 0 or more.
         **settings: Settings of the scheduler by name.
 
     Raises:

@@ -40,6 +40,7 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
     error=UnknownSchedulerError,
     group="decima.cloud.schedulers",
     adopt=lambda name, item: SchedulerEntry.adopted(name, item, "decide", "run_episode"),
+    gone={"ilp_highs": "expected 'ilp', which solves the same program"},
 )
 
 

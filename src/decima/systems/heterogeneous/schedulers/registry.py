@@ -103,7 +103,7 @@ class PlanScheduler:
 
         Args:
             instance: Jobs and cluster.
-            seed: Source of all chance, 0 or more; most schedulers take none.
+            seed: Random seed, 0 or more; most schedulers take none.
 
         Raises:
             ConfigError: The seed is out of range.
@@ -121,7 +121,7 @@ class PlanScheduler:
 
         Args:
             instance: Jobs and cluster.
-            seed: Source of all chance, 0 or more.
+            seed: Random seed, 0 or more.
 
         Raises:
             ConfigError: The seed is out of range, or it needs the whole instance before it places anything.
@@ -151,7 +151,10 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
     },
     error=UnknownSchedulerError,
     group="decima.heterogeneous.schedulers",
-    gone={"remote": "version 0.2.0 was the last with a service for heterogeneous executors"},
+    gone={
+        "dfrn": "expected 'tds' or 'tdca', which also duplicate nodes",
+        "remote": "version 0.2.0 was the last with a service for heterogeneous executors",
+    },
     adopt=lambda name, item: SchedulerEntry.adopted(name, item, "schedule"),
 )
 
@@ -233,7 +236,7 @@ def schedule_with(scheduler: PlanScheduler, instance: Instance, seed: int = 0) -
     Args:
         scheduler: A scheduler, or an object with ``name`` and ``schedule(instance, seed)``.
         instance: Jobs and cluster.
-        seed: Source of all chance, 0 or more.
+        seed: Random seed, 0 or more.
 
     Raises:
         SchedulerError: The code from outside fails, or does not return a schedule.
@@ -270,8 +273,6 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         ConfigError: A setting is unknown, or its value of another type.
     """
     name, _ = SCHEDULERS.split(text)
-    if name == "dfrn":
-        raise UnknownSchedulerError("scheduler 'dfrn' is gone; expected 'tds' or 'tdca', which also duplicate nodes")
     entry = SCHEDULERS.find(name)
     _, texts = split_options(text, entry.options[0].name if entry.options else None, name)
     where = f"scheduler {text!r}"

@@ -290,7 +290,7 @@ class Observation:
         return [StageView(self.state, stage) for stage in self.state.frontier()]
 
     def grant(self, stage: StageView, executors: int, executor_class: int | None = None) -> Decision:
-        """Decision that gives so many offered executors to the stage, in either mode."""
+        """Decision that assigns a number of offered executors to the stage, in either mode."""
         limit = executors + stage.job.allocation if self.state.job_limit else executors
         return Decision(stage, limit, executor_class=executor_class)
 
