@@ -14,8 +14,7 @@ import numpy as np
 
 from decima.core.cache import cached
 from decima.core.jit import njit
-from decima.systems.cloud.optimum.bounds import interval_bound, latest_starts, rental_bound, work_bound
-from decima.systems.cloud.optimum.rental import mix
+from decima.systems.cloud.optimum.bounds import interval_bound, latest_starts, work_bound
 from decima.systems.cloud.workload import NETWORK_BOUND
 
 CHILDREN = 16384  # most placements of one job that are listed
@@ -134,6 +133,16 @@ def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
 
 
 @njit
+def _mix(value):
+    """A well mixed uint64 of a uint64 (the finalizer of splitmix64)."""
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@njit
 def _future(vms, depth, state):
     """Hash of all that the rest of a search depends on at a depth.
 
@@ -141,19 +150,19 @@ def _future(vms, depth, state):
     """
     until, now = state[2][depth], state[3][depth]
     running, active, counts, finish = state[5][depth], state[6], state[7], state[8]
-    total = mix(np.uint64(depth + 1)) + mix(np.uint64(np.int64(now * 1048576.0) + 77))
+    total = _mix(np.uint64(depth + 1)) + _mix(np.uint64(np.int64(now * 1048576.0) + 77))
     for index in range(running):
         job = active[depth, index]
-        total += mix(np.uint64(np.int64(finish[job] * 1048576.0)) + mix(np.uint64(job + 1)))
+        total += _mix(np.uint64(np.int64(finish[job] * 1048576.0)) + _mix(np.uint64(job + 1)))
     for vm in range(len(until)):
-        vm_hash = mix(np.uint64(vms[3][vm] + 1))
+        vm_hash = _mix(np.uint64(vms[3][vm] + 1))
         if until[vm] > now:
-            vm_hash = mix(vm_hash + np.uint64(np.int64(until[vm] * 1048576.0)))
+            vm_hash = _mix(vm_hash + np.uint64(np.int64(until[vm] * 1048576.0)))
         for index in range(running):
             job = active[depth, index]
             if counts[job, vm] > 0:
-                vm_hash = mix(vm_hash + mix(np.uint64(job * 1000003 + counts[job, vm])))
-        total += mix(vm_hash)
+                vm_hash = _mix(vm_hash + _mix(np.uint64(job * 1000003 + counts[job, vm])))
+        total += _mix(vm_hash)
     return total
 
 
@@ -187,7 +196,7 @@ def _enter(jobs, depth, state, scratch):
 @cached(njit(cache=True, nogil=True))
 def search_period(
     jobs, vms, prices, weights, taken, start, known, cursor, best, best_counts, reached, state, lists, scratch, seen,
-    dual, nodes,
+    nodes,
 ):  # fmt: skip
     """Continue the search over jobs ``start`` and later of a period for some nodes.
 
@@ -207,7 +216,6 @@ def search_period(
         lists: Children by depth, see ``_list_children``.
         scratch: Room for rules.
         seen: Hashes (uint64) of what was met, at places by their last bits, and their losses; a power of two of them.
-        dual: See :func:`decima.systems.cloud.optimum.bounds.rental_bound`; not used where ``dual[0][0]`` is NaN.
         nodes: Nodes of this call.
     """
     free_cores, free_memory, until, clock, loss, running, active, counts, finish = state
@@ -271,16 +279,12 @@ def search_period(
             if total + rest + weights[0] * bound >= limit:
                 continue
             latest_starts(jobs, below, state, taken, weights[2], scratch[3][4], scratch[3][5])
-            bound = interval_bound(
-                jobs, vms, prices, weights, below, now, active[below], running[below], finish, until[below], scratch[3]
-            )
+            going = active[below, : running[below]]
+            bound = interval_bound(jobs, vms, prices, weights, below, now, going, finish, until[below], scratch[3])
             if total + rest + bound >= limit:
                 continue
             empty = _enter(jobs, below, state, scratch) and not np.isnan(known[below])
             if not empty and _seen(seen[0], seen[1], _future(vms, below, state), total):
-                continue
-            with_dual = not (empty or np.isnan(dual[0][0]))
-            if with_dual and total + rental_bound(jobs, vms, weights, below, state, dual) >= limit:
                 continue
         if empty:
             total += known[below]

@@ -14,7 +14,6 @@ import numpy as np
 
 from decima.core.interrupts import check_stop
 from decima.systems.cloud.optimum import kernel
-from decima.systems.cloud.optimum.prices import DualPrices, no_dual_prices
 from decima.systems.cloud.optimum.problem import (
     Problem,
     find_empty,
@@ -49,9 +48,7 @@ class Solved:
     proved: bool  # whether the search came to its end, so that nothing is better
 
 
-def solve_period(
-    problem: Problem, nodes: int, begin: Callable[[int], tuple[float, np.ndarray]], dual: DualPrices | None = None
-) -> Solved:
+def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[float, np.ndarray]]) -> Solved:
     """Search a period that begins with an empty cluster.
 
     The search is done from every job that may find the cluster empty, last ones first: where a longer search finds it
@@ -62,9 +59,7 @@ def solve_period(
         nodes: Most nodes of all these searches.
         begin: Function of a job that gives a placement to begin with of it and all later ones, on an empty cluster:
             its loss and executors per VM, int64 [jobs from there, VMs].
-        dual: Dual prices for a third bound besides work and interval.
     """
-    dual = no_dual_prices(problem) if dual is None else dual
     count, vms = len(problem), len(problem.vms[0])
     taken = places_taken(problem)
     state, lists, scratch = _memory(problem)
@@ -87,7 +82,7 @@ def solve_period(
         while not (cursor[kernel.OVER] or cursor[kernel.TOO_MANY]) and spent + cursor[kernel.NODES] <= nodes:
             kernel.search_period(
                 problem.jobs, problem.vms, problem.prices, problem.weights, taken, start, known, cursor, best, counts,
-                reached, state, lists, scratch, seen, dual.arrays, STEP,
+                reached, state, lists, scratch, seen, STEP,
             )  # fmt: skip
             check_stop()
         spent += int(cursor[kernel.NODES])
