@@ -1,5 +1,7 @@
 """Kinds of plots and their style, from tidy frames.
 
+A function with ``axes`` draws on those of a new figure when they are omitted, returns them, and takes ``legend=False``.
+
 Modules are imported when they are named, so that ``from decima import plotting`` costs nothing.
 """
 

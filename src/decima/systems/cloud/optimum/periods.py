@@ -33,7 +33,7 @@ MOST_SEEN = 22  # two to this power: most nodes whose futures are remembered
 
 def periods(problem: Problem) -> list[tuple[int, int]]:
     """Independent busy periods: (first job, last job + 1), by the latest ends."""
-    arrival, ends = problem.jobs[0], of_empty(problem)[2]
+    arrival, ends = problem.jobs.arrival, of_empty(problem)[2]
     firsts = [job for job in range(len(problem)) if (ends[:job] <= arrival[job]).all()]
     return list(itertools.pairwise([*firsts, len(problem)]))
 
@@ -60,7 +60,7 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
         begin: Function of a job that gives a placement to begin with of it and all later ones, on an empty cluster:
             its loss and executors per VM, int64 [jobs from there, VMs].
     """
-    count, vms = len(problem), len(problem.vms[0])
+    count, vms = len(problem), len(problem.vms.cores)
     taken = places_taken(problem)
     state, lists, scratch = _memory(problem)
     known = np.full(count + 1, np.nan)
@@ -98,12 +98,12 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
 
 def _may_be_empty(problem: Problem, job: int) -> bool:
     """Whether all jobs before one may have finished when it arrives."""
-    arrival, least = problem.jobs[0], problem.jobs[6]
+    arrival, least = problem.jobs.arrival, problem.jobs.least
     return bool((arrival[:job] + least[:job] <= arrival[job]).all())
 
 
 def _memory(problem: Problem) -> tuple[tuple, tuple, tuple]:
-    rows, vms, size = len(problem) + 1, len(problem.vms[0]), kernel.CHILDREN
+    rows, vms, size = len(problem) + 1, len(problem.vms.cores), kernel.CHILDREN
     lists = (
         whole(rows),
         whole(rows),
@@ -133,6 +133,6 @@ def plan_of(counts: np.ndarray) -> np.ndarray:
 
 def counts_of(plan: np.ndarray, problem: Problem) -> np.ndarray:
     """Executors per job and VM, int64 [jobs, VMs], from the VM of every executor."""
-    counts = np.zeros((len(problem), len(problem.vms[0])), dtype=np.int64)
-    np.add.at(counts, (np.repeat(np.arange(len(problem)), problem.jobs[4]), plan), 1)
+    counts = np.zeros((len(problem), len(problem.vms.cores)), dtype=np.int64)
+    np.add.at(counts, (np.repeat(np.arange(len(problem)), problem.jobs.executors), plan), 1)
     return counts
