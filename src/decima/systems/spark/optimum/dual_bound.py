@@ -44,29 +44,14 @@ _SHORTEST_S = 1e-6
 _ROUNDING = 1e-9
 
 
-class _Grid(NamedTuple):
-    price: np.ndarray  # of an executor for one unit of time by cell, float64 [cells]
-    width: float  # of a cell, in units of time
-    delay: float  # time that an executor needs to join a job
+class _Profile(NamedTuple):
+    """Arguments of :func:`job_cost` that belong to a job; times in seconds."""
 
-
-class _Job(NamedTuple):
-    arrival: float  # times in seconds
-    path: float  # least time in the system
-    first_row: int  # of its stages
-    heads: np.ndarray  # least time from the arrival to the start of a stage, float64 [stages]
-    gaps: np.ndarray  # for other stages, least time from their end to their milestone, float64 [stages]
-    milestone: np.ndarray  # for other stages their milestone; -1 for stages of the chain, int64 [stages]
-    chain: np.ndarray  # stages of the chain in order, int64 [chain]
-
-
-class _Tables(NamedTuple):
-    shapes: np.ndarray  # of the stages of all profiles, float64 [rows, 5], see :func:`_window_cost`
-    seconds: np.ndarray  # times of tasks of all rows, see :func:`fill_margins`
-    offset: np.ndarray  # where those of a row begin, int64 [rows + 1]
-    margins: np.ndarray  # float64 [rows, ``MARGINS``]
-    sums: np.ndarray  # float64 [rows, cells + 1, ``MARGINS``]
-    use: np.ndarray  # executors taken by cell, float64 [cells]
+    first_row: int
+    heads: np.ndarray
+    gaps: np.ndarray
+    milestone: np.ndarray
+    chain: np.ndarray
 
 
 class PricedBound:
@@ -74,23 +59,23 @@ class PricedBound:
 
     Args:
         pieces: What is known of the jobs.
+        cells: Cells behind an arrival; more are tighter.
 
     Attributes:
         price: The best prices found, per executor and second by cell, float64 [cells].
         value_s: The bound on the sum of times in the system that they give, s.
     """
 
-    def __init__(self, pieces: Pieces) -> None:
-        self._arrival_s, path_s = pieces.arrival_ms / 1000.0, pieces.job_path_ms / 1000.0
-        self._delay_s, self._executors = pieces.delay_ms / 1000.0, pieces.executors
-        profiles: dict[int, tuple] = {}
+    def __init__(self, pieces: Pieces, cells: int = CELLS) -> None:
+        self._arrival_s, self._path_s = pieces.arrival_ms / 1000.0, pieces.job_path_ms / 1000.0
+        self._delay_s, self._executors, self._cells = pieces.delay_ms / 1000.0, pieces.executors, cells
+        profiles: dict[int, _Profile] = {}
         shapes, times = [], []
         for row, stages in pieces.facts.items():
             profiles[row] = _profile(len(shapes), stages)
             shapes += [_shape(each) for each in stages]
             times += [np.maximum(each.at_least_ms[: each.tasks] / 1000.0, _SHORTEST_S) for each in stages]
-        times_s = zip(self._arrival_s, path_s, strict=True)
-        self._jobs = [_Job(*pair, *profiles[row]) for pair, row in zip(times_s, pieces.first_row, strict=True)]
+        self._jobs = [profiles[row] for row in pieces.first_row]
         self._shapes, self._seconds = np.array(shapes), np.concatenate(times)
         self._offset = np.cumsum([0, *map(len, times)])
         _, ends = shortest_remaining_work(self._arrival_s, pieces.job_work_ms / 1000.0 / self._executors)
@@ -98,9 +83,9 @@ class PricedBound:
         longest_s = float((ends_s - self._arrival_s).max())
         # Short jobs at late times have wider cells, since the grid begins at time 0.
         self._width = max(
-            (SPAN * longest_s + float(path_s.max())) / CELLS, float(self._arrival_s.max()) / LONGEST, _SHORTEST_S
+            (SPAN * longest_s + float(self._path_s.max())) / cells, float(self._arrival_s.max()) / LONGEST, _SHORTEST_S
         )
-        self._grid = int(self._arrival_s.max() / self._width) + CELLS + 1
+        self._grid = int(self._arrival_s.max() / self._width) + cells + 1
         self._margins = np.zeros((len(shapes), MARGINS))
         self._sums = np.zeros((len(shapes), self._grid + 1, MARGINS))
         self.price = self._first_price(ends_s)
@@ -118,11 +103,12 @@ class PricedBound:
         for row in range(len(self._shapes)):
             seconds = self._seconds[self._offset[row] : self._offset[row + 1]]
             fill_margins(price, seconds, self._margins[row], self._sums[row])
-        use, total = np.zeros(self._grid), 0.0
-        grid = _Grid(price, self._width, self._delay_s)
-        tables = _Tables(self._shapes, self._seconds, self._offset, self._margins, self._sums, use)
-        for job in self._jobs:
-            total += job_cost(grid, job, tables)
+        use = np.zeros(self._grid)
+        total = 0.0
+        tables = (self._seconds, self._offset, self._margins, self._sums, use)
+        for job, arrival_s, path_s in zip(self._jobs, self._arrival_s, self._path_s, strict=True):
+            times = (arrival_s, path_s, self._delay_s)
+            total += job_cost(price, self._width, *times, self._cells, self._shapes, *job, *tables)
         return float(total * (1.0 - _ROUNDING) - self._executors * self._width * price.sum()), use
 
     def improve(self, rounds: int) -> float:
@@ -147,8 +133,8 @@ def _shape(stage: StageFacts) -> tuple[float, ...]:
     return tasks, stage.cold_ms / 1000.0, least_s, stage.ratio if tasks else 1.0, stage.span_ms / 1000.0
 
 
-def _profile(first_row: int, stages: Sequence[StageFacts]) -> tuple:
-    """A job without its times: choose its chain, and the milestones of its other stages."""
+def _profile(first_row: int, stages: Sequence[StageFacts]) -> _Profile:
+    """Choose the chain of a job, and the milestones of its other stages."""
     count = len(stages)
     work = np.array([stage.tasks * stage.at_least_ms[0] for stage in stages])
     heaviest, before = work.copy(), np.full(count, -1)
@@ -180,7 +166,7 @@ def _profile(first_row: int, stages: Sequence[StageFacts]) -> tuple:
                 gaps[index] = max(gaps[index], ends[1])
     milestone[chain] = -1
     heads = np.array([stage.head_ms for stage in stages])
-    return first_row, heads / 1000.0, gaps / 1000.0, milestone, np.array(chain)
+    return _Profile(first_row, heads / 1000.0, gaps / 1000.0, milestone, np.array(chain))
 
 
 # ---- compiled part: what a job costs at least, in time and executors, at given prices -------------------------------
@@ -267,116 +253,131 @@ def _window_cost(shape, margins, sums, first, last, window, width, at_end):
 
 
 @njit
-def _use(grid, tables, row, chosen, first, last):
-    """Count the executors that the dual of a stage takes at a margin, if any."""
-    if chosen >= 0:
-        margin, seconds = tables.margins[row, chosen], tables.seconds[tables.offset[row] : tables.offset[row + 1]]
-        for cell in range(first, last + 1):
-            for second in seconds:
-                if margin / second <= grid.price[cell]:
-                    break
-                tables.use[cell] += 1.0
+def _use(price, seconds, margin, first, last, use):
+    """Count the executors that the dual of a stage takes at a margin."""
+    for cell in range(first, last + 1):
+        for second in seconds:
+            if margin / second <= price[cell]:
+                break
+            use[cell] += 1.0
 
 
-@njit
-def _chain_cost(grid, job, tables, position, start, first, last):
-    """Price of a stage of the chain between two cells; margin, last cell and time."""
-    stage, width = job.chain[position], grid.width
-    row = job.first_row + stage
-    window = (start + last + 1) * width - max((start + first) * width, job.arrival + job.heads[stage])
-    at_end = position + 1 == len(job.chain) and (start + last) * width - job.arrival >= job.path
-    cost, chosen, end = _window_cost(
-        tables.shapes[row], tables.margins[row], tables.sums[row], start + first, start + last, window, width, at_end
-    )
-    return cost, chosen, end, window
+@cached(njit(cache=True, nogil=True))
+def job_cost(
+    price, width, arrival, path, delay, cells, shapes, first_row, heads, gaps, milestone, chain, seconds, offset,
+    margins, sums, use,
+):  # fmt: skip
+    """Least time in the system plus price of executors of one job.
 
-
-@njit
-def _other_cost(grid, job, tables, stage, start, last):
-    """Price of a stage before a milestone; margin, first and last cell."""
-    row, width = job.first_row + stage, grid.width
-    opening = job.arrival + job.heads[stage]
-    closing = (start + last + 1) * width - job.gaps[stage]
-    first, end = int(opening / width), int(closing / width)
-    end = min(end, start + last)
-    if closing <= opening or end < first:
-        return np.inf, -1, first, end
-    cost, chosen, _ = _window_cost(
-        tables.shapes[row], tables.margins[row], tables.sums[row], first, end, closing - opening, width, False
-    )
-    return cost, chosen, first, end
-
-
-@njit
-def _chain_costs(grid, job, tables, start, cheapest, largest):
-    """Least price by last cell of the chain; first cells of its stages."""
-    begun, cells, length = int((job.arrival + grid.delay) / grid.width) - start, len(cheapest), len(job.chain)
+    Args:
+        price: Price of an executor for one unit of time by cell, float64 [cells of the grid].
+        width: Of a cell, in units of time.
+        arrival: Of the job.
+        path: Least time of the job in the system.
+        delay: Time that an executor needs to join a job.
+        cells: Cells behind the arrival that are looked at.
+        shapes: Of stages of all profiles, float64 [rows, 5], see ``_window_cost``.
+        first_row: Of the job's stages.
+        heads: Least time from the arrival to the start of a stage, float64 [stages].
+        gaps: For other stages, least time from their end to their milestone, float64 [stages].
+        milestone: For other stages their milestone; -1 for stages of the chain, int64 [stages].
+        chain: Stages of the chain in order, int64 [chain].
+        seconds: Times of tasks of all rows, see :func:`fill_margins`.
+        offset: Where those of a row begin, int64 [rows + 1].
+        margins: Of all rows, float64 [rows, ``MARGINS``].
+        sums: Of all rows, float64 [rows, cells + 1, ``MARGINS``].
+        use: Executors taken by cell; what this job takes is added, float64 [cells of the grid].
+    """
+    start = int(arrival / width)
+    cells = min(cells, len(price) - start)
+    begun = int((arrival + delay) / width) - start
+    length = len(chain)
     values = np.full(cells, np.inf)
     values[begun] = 0.0
     came_from = np.zeros((length, cells), np.int64)
+    cheapest = np.empty(cells)
+    low = np.inf
+    for cell in range(cells):
+        low = min(low, price[start + cell])
+        cheapest[cell] = low
+    largest = 0
     for position in range(length):
-        shape = tables.shapes[job.first_row + job.chain[position]]
+        if shapes[first_row + chain[position], 0] > shapes[first_row + chain[largest], 0]:
+            largest = position
+    for position in range(length):
+        row = first_row + chain[position]
+        shape = shapes[row]
         following = np.full(cells, np.inf)
         # The next stage of the chain, or the end of the job, cannot be earlier.
-        least = job.arrival + (job.heads[job.chain[position + 1]] if position + 1 < length else job.path)
-        for last in range(max(begun, int(least / grid.width) - start), cells):
+        least = arrival + (heads[chain[position + 1]] if position + 1 < length else path)
+        for last in range(max(begun, int(least / width) - start), cells):
             best = np.inf
+            at_end = position + 1 == length and (start + last) * width - arrival >= path
             for first in range(begun, last + 1):
                 if values[first] >= best:
                     continue
-                cost, _, _, window = _chain_cost(grid, job, tables, position, start, first, last)
+                opening = max((start + first) * width, arrival + heads[chain[position]])
+                window = (start + last + 1) * width - opening
+                cost, _, _ = _window_cost(
+                    shape, margins[row], sums[row], start + first, start + last, window, width, at_end
+                )
                 if position == largest and cost < np.inf:
-                    cost += shape[0] / _per_executor(shape, window) * grid.delay * cheapest[last]
+                    cost += shape[0] / _per_executor(shape, window) * delay * cheapest[last]
                 if values[first] + cost < best:
                     best = values[first] + cost
                     came_from[position, last] = first
             if best < np.inf:
-                for stage in range(len(job.milestone)):
-                    if job.milestone[stage] == position:
-                        best += _other_cost(grid, job, tables, stage, start, last)[0]
+                for stage in range(len(milestone)):
+                    if milestone[stage] == position:
+                        opening = arrival + heads[stage]
+                        best += _other_cost(
+                            shapes, first_row + stage, margins, sums, start, last, opening, gaps[stage], width
+                        )[0]
             following[last] = best
         values = following
-    return values, came_from
+    cost, last = (start + cells) * width - arrival, -1
+    for cell in range(cells):
+        value = values[cell] + max((start + cell) * width - arrival, path)
+        if value < cost:
+            cost, last = value, cell
+    if last < 0:
+        return cost
+    for position in range(length - 1, -1, -1):
+        for stage in range(len(milestone)):
+            if milestone[stage] == position:
+                row = first_row + stage
+                _, chosen, first, end = _other_cost(
+                    shapes, row, margins, sums, start, last, arrival + heads[stage], gaps[stage], width
+                )
+                if chosen >= 0:
+                    _use(price, seconds[offset[row] : offset[row + 1]], margins[row, chosen], first, end, use)
+        row = first_row + chain[position]
+        first = came_from[position, last]
+        at_end = position + 1 == length and (start + last) * width - arrival >= path
+        opening = max((start + first) * width, arrival + heads[chain[position]])
+        window = (start + last + 1) * width - opening
+        _, chosen, end = _window_cost(
+            shapes[row], margins[row], sums[row], start + first, start + last, window, width, at_end
+        )
+        if chosen >= 0:
+            _use(price, seconds[offset[row] : offset[row + 1]], margins[row, chosen], start + first, end, use)
+        if position == largest:
+            executors_moved = shapes[row, 0] / _per_executor(shapes[row], window)
+            for cell in range(last + 1):
+                if price[start + cell] <= cheapest[last]:
+                    use[start + cell] += executors_moved * delay / width
+                    break
+        last = first
+    return cost
 
 
 @njit
-def _take(grid, job, tables, start, last, came_from, cheapest, largest):
-    """Count the executors that a job takes whose chain ends in a cell."""
-    for position in range(len(job.chain) - 1, -1, -1):
-        for stage in range(len(job.milestone)):
-            if job.milestone[stage] == position:
-                _, chosen, first, end = _other_cost(grid, job, tables, stage, start, last)
-                _use(grid, tables, job.first_row + stage, chosen, first, end)
-        row = job.first_row + job.chain[position]
-        first = came_from[position, last]
-        _, chosen, end, window = _chain_cost(grid, job, tables, position, start, first, last)
-        _use(grid, tables, row, chosen, start + first, end)
-        if position == largest:
-            executors_moved = tables.shapes[row, 0] / _per_executor(tables.shapes[row], window)
-            for cell in range(last + 1):
-                if grid.price[start + cell] <= cheapest[last]:
-                    tables.use[start + cell] += executors_moved * grid.delay / grid.width
-                    break
-        last = first
-
-
-@cached(njit(cache=True, nogil=True))
-def job_cost(grid, job, tables):
-    """Least time in the system plus price of executors of a job; adds its use."""
-    start = int(job.arrival / grid.width)
-    cells = min(CELLS, len(grid.price) - start)
-    cheapest = np.empty(cells)
-    low = np.inf
-    for cell in range(cells):
-        low = min(low, grid.price[start + cell])
-        cheapest[cell] = low
-    largest = np.argmax(tables.shapes[:, 0][job.first_row + job.chain])
-    values, came_from = _chain_costs(grid, job, tables, start, cheapest, largest)
-    cost, last = (start + cells) * grid.width - job.arrival, -1
-    for cell in range(cells):
-        value = values[cell] + max((start + cell) * grid.width - job.arrival, job.path)
-        if value < cost:
-            cost, last = value, cell
-    if last >= 0:
-        _take(grid, job, tables, start, last, came_from, cheapest, largest)
-    return cost
+def _other_cost(shapes, row, margins, sums, start, last, opening, gap, width):
+    """Price of a stage before a milestone; margin, first and last cell."""
+    closing = (start + last + 1) * width - gap
+    first, end = int(opening / width), int(closing / width)
+    end = min(end, start + last)
+    if closing <= opening or end < first:
+        return np.inf, -1, first, end
+    cost, chosen, _ = _window_cost(shapes[row], margins[row], sums[row], first, end, closing - opening, width, False)
+    return cost, chosen, first, end
