@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 WORKLOAD = ("workload", "workload/tpch", "-workload/json_jobs.py", "-workload/wfcommons.py")
 BASE_ROOMS = ("core", "-core/appearance.py", "evaluation", *WORKLOAD)
 # Stored policies as they decide; what trains them counts where something is trained.
-STORED_ROOMS = ("learning/cards.py", "learning/dense.py", "learning/perceptron.py", "learning/store.py")
+STORED_ROOMS = tuple(f"learning/{name}.py" for name in ("cards", "choosing", "dense", "perceptron", "store"))
 SPARK_ROOMS = (
     *(*BASE_ROOMS, *STORED_ROOMS, "systems/spark", "systems/spark/rules", "systems/spark/schedulers"),
     *("-systems/spark/appearance.py", "-systems/spark/capacity.py"),

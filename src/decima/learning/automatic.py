@@ -131,10 +131,7 @@ class KerasLearner(Learner):
             entropy_delay = out.get("entropy_delay", tf.zeros_like(log_prob))
             if "log_prob_delay" in out:
                 log_prob += out["log_prob_delay"]
-            change = log_prob - tf.where(ratio, recorded, tf.stop_gradient(log_prob))
-            quotient = tf.exp(change)
-            limited = tf.clip_by_value(quotient, 1.0 - clip, 1.0 + clip)
-            gain = tf.minimum(quotient * advantages, limited * advantages)
+            gain, *about = clipped_gain(log_prob, recorded, advantages, ratio, clip)
             entropy = out["entropy_stage"] + entropy_limit
             if "log_prob_delay" in out:
                 entropy += entropy_delay
@@ -147,10 +144,19 @@ class KerasLearner(Learner):
             tf.reduce_sum(out["entropy_stage"]),
             tf.reduce_sum(entropy_limit),
             tf.reduce_sum(entropy_delay),
-            tf.reduce_sum(quotient - 1.0 - change),
-            tf.reduce_sum(tf.cast(tf.abs(quotient - 1.0) > clip, tf.float32)),
+            *about,
         ]
         return flat, tf.stack(sums)
+
+
+def clipped_gain(log_prob, recorded, advantages, ratio, clip) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Gain of each decision, see :class:`decima.learning.loss.Loss`; the sums ``kl`` and ``clipped``."""
+    change = log_prob - tf.where(ratio, recorded, tf.stop_gradient(log_prob))
+    quotient = tf.exp(change)
+    limited = tf.clip_by_value(quotient, 1.0 - clip, 1.0 + clip)
+    gain = tf.minimum(quotient * advantages, limited * advantages)
+    outside = tf.cast(tf.abs(quotient - 1.0) > clip, tf.float32)
+    return gain, tf.reduce_sum(quotient - 1.0 - change), tf.reduce_sum(outside)
 
 
 def setter(network: PolicyNetwork) -> Traced:

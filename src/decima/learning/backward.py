@@ -24,6 +24,9 @@ ROWS = 64
 _LEAK = np.float32(LEAK)
 
 Code = namedtuple("Code", ["dense", "outer"])
+#: :class:`Code`, int32 layout, and float32 arrays: weights, transposed kernels, gradients of the weights that are added
+#: to, activations of ROWS rows, and ROWS times 1 with room behind them for ``2 * ROWS`` times the widest layer.
+Net = namedtuple("Net", ["code", "layout", "w", "wt", "grad", "acts", "scratch"])
 
 
 def compiled_code() -> Code:
@@ -83,14 +86,12 @@ def transpose(net, at, w, wt):
 
 
 @njit
-def forward(code, net, at, w, start, end, x, x_first, x_stride, count, acts, capacity, out, out_first, out_stride):
+def forward(net, at, start, end, x, x_first, x_stride, count, acts, capacity, out, out_first, out_stride):
     """Send rows through the layers from ``start`` to ``end``.
 
     Args:
-        code: :class:`Code`.
-        net: Int32 layout.
+        net: :class:`Net`.
         at: Where the perceptron begins in the layout; one without layers passes its input on.
-        w: Float32 weights.
         start: First layer; above 0, the layer before it has its activations in ``acts`` already.
         end: Behind the last layer.
         x: Float32, input of layer 0: row r begins at ``x_first + r * x_stride``.
@@ -103,29 +104,30 @@ def forward(code, net, at, w, start, end, x, x_first, x_stride, count, acts, cap
         out_first: Index of the first.
         out_stride: Numbers from one row to the next.
     """
-    layers = net[at]
+    layout, w = net.layout, net.w
+    layers = layout[at]
     if layers == 0:
         for row in range(count):
-            copy_to(out, out_first + row * out_stride, x, x_first + row * x_stride, net[at + 2])
+            copy_to(out, out_first + row * out_stride, x, x_first + row * x_stride, layout[at + 2])
         return
     for block in range(0, count, ROWS):
         rows = min(ROWS, count - block)
         source, s_first, s_stride = x, x_first + block * x_stride, x_stride
         before = 0
         for index in range(start):
-            width = net[at + HEAD + 4 * index + 3]
+            width = layout[at + HEAD + 4 * index + 3]
             source, s_first, s_stride = acts, capacity * before + block * width, width
             before += width
         for index in range(start, end):
             entry = at + HEAD + 4 * index
-            outputs = net[entry + 3]
+            outputs = layout[entry + 3]
             if index < layers - 1:
                 target, t_first, t_stride = acts, capacity * before + block * outputs, outputs
             else:
                 target, t_first, t_stride = out, out_first + block * out_stride, out_stride
             layer(
-                code, source, s_first, s_stride, rows, net[entry + 2], w, net[entry], w, net[entry + 1], 0,
-                target, t_first, t_stride, outputs, net[at + 1] if index == layers - 1 else 1,
+                net.code, source, s_first, s_stride, rows, layout[entry + 2], w, layout[entry], w, layout[entry + 1], 0,
+                target, t_first, t_stride, outputs, layout[at + 1] if index == layers - 1 else 1,
             )  # fmt: skip
             source, s_first, s_stride = target, t_first, t_stride
             before += outputs
@@ -156,11 +158,11 @@ def leak(d, first, acts, start, count):
 
 
 @njit
-def add_outer(code, x, x_first, x_stride, rows, inputs, d, d_first, outputs, grad, kernel):
+def add_outer(net, x, x_first, x_stride, rows, inputs, d, d_first, outputs, kernel):
     """Add ``x.T @ d`` over some rows to the gradient of a kernel.
 
     Args:
-        code: :class:`Code`.
+        net: :class:`Net`.
         x: Float32, inputs.
         x_first: Index of the first input.
         x_stride: Numbers from one row to the next.
@@ -169,40 +171,30 @@ def add_outer(code, x, x_first, x_stride, rows, inputs, d, d_first, outputs, gra
         d: Float32, gradients of the outputs, row by row.
         d_first: Index of the first.
         outputs: Width of the output.
-        grad: Float32, gradient of all weights.
         kernel: Index of the kernel.
     """
     call_outer(
-        code.outer, _pointer(x), x_first, x_stride, rows, inputs, _pointer(d), d_first, outputs, _pointer(grad), kernel
-    )
+        net.code.outer, _pointer(x), x_first, x_stride, rows, inputs, _pointer(d), d_first, outputs,
+        _pointer(net.grad), kernel,
+    )  # fmt: skip
 
 
 @njit
-def add_rows(code, ones, d, d_first, rows, outputs, grad, bias):
-    """Sum over rows, added to the gradient of a bias if there is one.
-
-    ``ones`` are :data:`ROWS` times 1.
-    """
+def add_rows(net, d, d_first, rows, outputs, bias):
+    """Sum over rows, added to the gradient of a bias if there is one."""
     if bias >= 0:
         for first in range(0, rows, ROWS):
             count = min(ROWS, rows - first)
-            add_outer(code, ones, 0, 1, count, 1, d, d_first + first * outputs, outputs, grad, bias)
+            add_outer(net, net.scratch, 0, 1, count, 1, d, d_first + first * outputs, outputs, bias)
 
 
 @njit
-def backward(
-    code, net, at, w, wt, grad, start, x, x_first, x_stride, count, acts, capacity, up, up_first, down, down_first,
-    down_stride, scratch,
-):  # fmt: skip
+def backward(net, at, start, x, x_first, x_stride, count, acts, capacity, up, up_first, down, down_first, down_stride):
     """Reverse of the layers from ``start`` on, with the gradients of their weights.
 
     Args:
-        code: :class:`Code`.
-        net: Int32 layout.
+        net: :class:`Net`.
         at: Where the perceptron begins in the layout.
-        w: Float32 weights.
-        wt: Float32, transposed kernels.
-        grad: Float32, gradient of all weights, added to.
         start: First layer that is reversed.
         x: Float32, input of layer 0, as in :func:`forward`.
         x_first: Index of the first input.
@@ -216,15 +208,15 @@ def backward(
             before its rectifier.
         down_first: Index of the first; -1 if nobody asks.
         down_stride: Numbers from one row to the next; above layer 0 they must be neighbours.
-        scratch: Float32, :data:`ROWS` times 1 and room for ``2 * ROWS`` times the widest layer.
     """
-    layers, width = net[at], net[at + 2]
+    layout, wt = net.layout, net.wt
+    layers, width = layout[at], layout[at + 2]
     if layers == start:
         for row in range(count):
             copy_to(down, down_first + row * down_stride, up, up_first + row * width, width)
         return
-    half = ROWS * widest(net, at)
-    hidden = total_width(net, at) - width
+    half = ROWS * widest(layout, at)
+    hidden = total_width(layout, at) - width
     for block in range(0, count, ROWS):
         rows = min(ROWS, count - block)
         before = hidden
@@ -232,22 +224,23 @@ def backward(
         for back in range(layers - start):
             index = layers - 1 - back
             entry = at + HEAD + 4 * index
-            kernel, bias, inputs, outputs = net[entry], net[entry + 1], net[entry + 2], net[entry + 3]
-            add_rows(code, scratch, d, d_first, rows, outputs, grad, bias)
+            kernel, bias, inputs, outputs = layout[entry], layout[entry + 1], layout[entry + 2], layout[entry + 3]
+            add_rows(net, d, d_first, rows, outputs, bias)
             source = capacity * (before - inputs) + block * inputs
             if index == 0:
-                add_outer(
-                    code, x, x_first + block * x_stride, x_stride, rows, inputs, d, d_first, outputs, grad, kernel
-                )
+                add_outer(net, x, x_first + block * x_stride, x_stride, rows, inputs, d, d_first, outputs, kernel)
             else:
-                add_outer(code, acts, source, inputs, rows, inputs, d, d_first, outputs, grad, kernel)
+                add_outer(net, acts, source, inputs, rows, inputs, d, d_first, outputs, kernel)
             if index == start and down_first < 0:
                 break
             if index == start:
                 target, t_first, t_stride = down, down_first + block * down_stride, down_stride
             else:
-                target, t_first, t_stride = scratch, ROWS + (back & 1) * half, inputs
-            layer(code, d, d_first, outputs, rows, outputs, wt, kernel, wt, -1, 0, target, t_first, t_stride, inputs, 0)
+                target, t_first, t_stride = net.scratch, ROWS + (back & 1) * half, inputs
+            layer(
+                net.code, d, d_first, outputs, rows, outputs, wt, kernel, wt, -1, 0,
+                target, t_first, t_stride, inputs, 0,
+            )  # fmt: skip
             if index > 0:
                 leak(target, t_first, acts, source, rows * inputs)
             d, d_first = target, t_first

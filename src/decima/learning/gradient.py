@@ -147,13 +147,17 @@ class Learner(AdamWeights):
 
         self.prepare()
         total, sums = np.zeros(len(self._flat), np.float32), np.zeros(len(SUMS))
-        for values, chunk_sums in self._pool.map(work, chunks(len(decisions), self._chunk)):
+        for values, chunk_sums in self._pool.map(work, self.parts(len(decisions))):
             total += values
             sums += chunk_sums
         if not (np.isfinite(total).all() and np.isfinite(sums).all()):
             what = "gradient" if np.isfinite(sums).all() else "loss"
             raise TrainingError(f"the {what} of {len(decisions)} decisions is not finite")
         return Gradient(total, dict(zip(SUMS, sums.tolist(), strict=True)), len(decisions))
+
+    def parts(self, count: int) -> list[slice]:
+        """Chunks of ``count`` decisions."""
+        return chunks(count, self._chunk)
 
     def prepare(self) -> None:
         """Do what must be done once, before several threads begin."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import keras
+import numpy as np
 import tensorflow as tf
 from spektral.layers import MessagePassing
 
-from decima.learning.perceptron import LEAK, Perceptron
+from decima.learning.perceptron import LEAK, NetworkShape, Perceptron
 
 
 class PerceptronLayer(keras.layers.Layer):
@@ -43,6 +46,43 @@ class PerceptronLayer(keras.layers.Layer):
             if layer < last or self.perceptron.output_activation:
                 values = tf.nn.leaky_relu(values, LEAK)
         return values
+
+
+class FlatModel(keras.Model):
+    """Keras model of an architecture, whose weights come as one flat vector.
+
+    Args:
+        name: Name of the model.
+        architecture: Shape of the network.
+
+    Attributes:
+        perceptrons: Its layers, in the order of the vector.
+    """
+
+    def __init__(self, name: str, architecture: NetworkShape) -> None:
+        super().__init__(name=name)
+        self.architecture = architecture
+        self.perceptrons = [PerceptronLayer(perceptron) for perceptron in architecture.perceptrons]
+        self._by_name = {layer.name: layer for layer in self.perceptrons}
+
+    def set_flat(self, weights: np.ndarray) -> None:
+        """Take over all weights, float32 [parameters] in the order of the architecture's ``shapes``."""
+        parts = self.architecture.split(np.asarray(weights, dtype=np.float32))
+        for variable, value in zip(self.trainable_variables, parts.values(), strict=True):
+            variable.assign(value)
+
+
+def tensor_specs(tensors: Mapping[str, tuple[type, str]], **fixed: int) -> dict[str, tf.TensorSpec]:
+    """Specification of a batch's tensors, for one trace for all batches.
+
+    Args:
+        tensors: Name -> (dtype, shape in letters).
+        **fixed: Sizes by letter; all others differ from batch to batch.
+    """
+    return {
+        name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
+        for name, (dtype, shape) in tensors.items()
+    }
 
 
 class StageMessages(MessagePassing):

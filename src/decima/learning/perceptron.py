@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
 from decima.core.registry import Registry
 
@@ -123,6 +124,34 @@ class NetworkShape:
                 of_net.append((kernel, first if biased else -1, inputs, outputs))
                 first += outputs if biased else 0
         return rows
+
+    def check_widths(self, *names: str, most: int = MAX_WIDTH) -> None:
+        """Raise ConfigError unless these fields hold whole numbers from 1 to ``most``; lists become tuples."""
+        for name in names:
+            value = getattr(self, name)
+            widths = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+            if isinstance(value, list):
+                object.__setattr__(self, name, widths)
+            for width in widths:
+                if not is_whole(width) or not 1 <= width <= most:
+                    raise ConfigError(f"{name} must be in whole numbers from 1 to {most}, got {width!r:.60}")
+
+    def checked(self, weights: np.ndarray) -> np.ndarray:
+        """A read-only copy of a flat vector, float32 [num_parameters].
+
+        Raises:
+            ConfigError: It is of another type or length, or not finite.
+        """
+        if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
+            shown = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
+            raise ConfigError(f"weights must be a float32 array, got {shown}")
+        self.check_length(weights)
+        if not np.isfinite(weights).all():
+            index = int(np.flatnonzero(~np.isfinite(weights))[0])
+            raise ConfigError(f"weights must be finite, number {index} is {weights[index]}")
+        weights = np.array(weights)
+        weights.setflags(write=False)
+        return weights
 
     def check_length(self, weights: np.ndarray) -> None:
         """Raise ConfigError unless the flat vector is as long as the network needs."""

@@ -26,6 +26,25 @@ RECIPES: Registry[Mapping[str, Any]] = Registry(
     adopt=lambda name, item: {"name": name} | dict(item),
 )
 RECIPES.add("paper", {})
+#: What the fast recipes of all systems share.
+FAST: dict[str, Any] = {
+    "algorithm": "ppo",
+    "epochs": 2,
+    "minibatches": 4,
+    "lr_shape": "geometric",
+    "gradient_norm": 1.0,
+    "loss_reduction": "mean",
+    "entropy_start": 0.0,
+    "entropy_end": 0.0,
+    "entropy_iterations": None,
+    "effect_classes": True,
+    "baseline": "regression",
+    "baseline_memory": 0.9,
+    "episode_start_s": None,
+    "differential": False,
+    "rollouts": 8,
+    "validate_every": 10,
+}
 
 
 def register_recipe(name: str, **values: Any) -> None:

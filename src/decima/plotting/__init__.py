@@ -1,5 +1,7 @@
 """Kinds of plots and their style, from tidy frames.
 
+A function with ``axes`` draws on those of a new figure when they are omitted, returns them, and takes ``legend=False``.
+
     >>> import decima
     >>> result = decima.simulate("embedded:n=2", "fair", executors=4, log=True)
     >>> axes = decima.plotting.gantt.gantt(result)

@@ -144,21 +144,18 @@ def change_rows(
 
 
 @style.styled
-def paired_panels(
-    scores: pandas.DataFrame, figure: style.Figure, *, group: str, against: str, value: str = "avg_jct_s"
-) -> None:
+def paired_panels(scores: pandas.DataFrame, figure: style.Figure, *, group: str, against: str) -> None:
     """Paired change of every scheduler against one, with 95 % interval, a panel per group.
 
     Args:
-        scores: scheduler, seed, the columns ``group`` and ``value``.
+        scores: scheduler, seed, avg_jct_s and the column ``group``.
         figure: Where to draw.
         group: Column of the panels, in order of first appearance.
         against: Scheduler that is 0 %.
-        value: Column that is compared.
     """
     parts = []
     for each, rows in scores.groupby(group, sort=False):
-        wide = rows.pivot_table(index="seed", columns="scheduler", values=value, sort=False)
+        wide = rows.pivot_table(index="seed", columns="scheduler", values="avg_jct_s", sort=False)
         changes = [(each, name, *paired_change(wide[name].to_numpy(), wide[against].to_numpy())) for name in wide]
         parts.append(pandas.DataFrame(changes, columns=[group, "scheduler", "change_percent", "low", "high"]))
     table = pandas.concat(parts)
@@ -167,7 +164,7 @@ def paired_panels(
     largest = 1.3 * style.largest_shown(table["change_percent"].abs())
     largest = largest if (table["change_percent"] > largest).any() else None
     wrap = textwrap.TextWrapper(max(12, 75 // len(groups)), break_long_words=False)
-    label = f"{axis_label(value).partition(' (')[0]} against {style.scheduler_style(against).label} (%)"
+    label = f"{axis_label('avg_jct_s').partition(' (')[0]} against {style.scheduler_style(against).label} (%)"
     grid = figure.subplots(1, len(groups), sharex=True, sharey=True, squeeze=False)[0]
     for letter, axes, each in zip("abcdefgh", grid, groups, strict=False):
         change_rows(table[table[group] == each], axes, largest=largest, names=names)

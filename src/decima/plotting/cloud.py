@@ -107,18 +107,17 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
 
 
 @style.on_axes(style.COLUMN, 2.4, legend=style.label_ends)
-def training_by_beta(curves: pandas.DataFrame, measure: str, axes: Axes | None = None, *, window: int = 9) -> None:
-    """Running medians of a measure over iterations, a line per weight of cost.
+def training_by_beta(curves: pandas.DataFrame, measure: str, axes: Axes | None = None) -> None:
+    """Running medians of nine validations over iterations, a line per weight of cost.
 
     Args:
         curves: beta, seed, iteration and the measure; runs may be of different lengths.
         measure: A column of :data:`TRAINED`.
-        window: Validations that a median is taken of.
     """
     betas = sorted(curves["beta"].unique())
     for color, beta in zip(matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(betas))), betas, strict=True):
         rows = curves[curves["beta"] == beta].groupby("iteration")[measure].mean().dropna()
-        axes.plot(rows.rolling(window, center=True, min_periods=1).median(), color=color, label=f"β = {beta:g}")
+        axes.plot(rows.rolling(9, center=True, min_periods=1).median(), color=color, label=f"β = {beta:g}")
     axes.set(xlabel="iteration", ylabel=TRAINED[measure])
 
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 
 import matplotlib
@@ -125,16 +125,13 @@ def styled(draw: Callable) -> Callable:
     return inside
 
 
-_AXES = "axes: Where to draw; a new figure when omitted."
-
-
 def on_axes(
     width: float = COLUMN, height: float = 2.4, legend: Callable[[Axes], object] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., Axes]]:
     """Decorator of a function that draws on ``axes``, by default those of a new figure.
 
-    It draws inside :func:`context` and returns the axes. With ``legend`` it has an option of that name; the legend is
-    left out if that is false. The docstring tells of ``axes``, so that those of the functions need not.
+    It draws inside :func:`context` and returns the axes. With ``legend`` it takes ``legend=False``, which leaves the
+    legend out.
 
     Args:
         width: Of a new figure, inches.
@@ -156,12 +153,6 @@ def on_axes(
                 legend(axes)
             return axes
 
-        option = [Parameter("legend", Parameter.KEYWORD_ONLY, default=True, annotation="bool")]
-        parameters = [*shape.parameters.values(), *option[: legend is not None]]
-        before, args, rest = (draw.__doc__ or "").partition("    Args:\n")
-        others, gap, after = rest.partition("\n\n")
-        inside.__doc__ = f"{before}{args}{others.rstrip()}\n        {_AXES}{gap}{after}"
-        inside.__signature__ = shape.replace(parameters=parameters, return_annotation="Axes")
         return inside
 
     return decorate

@@ -376,36 +376,41 @@ def parse_jobs(text: str) -> JobSpec:
         values = {key: value for key, value in values.items() if key in texts or key not in _STREAM_ONLY}
     if "interarrival_s" in texts:
         values = {key: value for key, value in values.items() if key in texts or key not in ("load", "executors")}
-    stream = source.stream_arrivals
-    kinds = ["batch", stream]
-    still = "batch"
-    if source.replay is not None:
-        kinds.append("trace")
-        still = "batch" if "n" in values else "trace"
-    arriving = values.setdefault("arrivals", stream if set(_STREAM_ONLY) & set(values) else still)
-    if arriving not in kinds:
-        raise ConfigError(f"{where}: arrivals is {arriving!r}; expected {' or '.join(kinds)}")
-    if arriving != stream and (stray := [key for key in _STREAM_ONLY if key in values]):
-        raise ConfigError(f"{where}: {' and '.join(stray)} describe a stream; expected them with arrivals={stream}")
+    _settle_arrivals(source, values, where)
+    _settle_gap(source, values, choices, where)
     if (requests := values.get("requests", "none")) not in arrivals.REQUESTS:
         raise ConfigError(f"{where}: requests is {requests!r}; expected {' or '.join(arrivals.REQUESTS)}")
     for key in ("n", "initial"):
         if values.get(key, 0) > _LARGEST:
             raise ConfigError(f"{where}: {key} is {values[key]}; expected at most {_LARGEST:,}")
+    return JobSpec(text, source=source, options=choices, **values)
+
+
+def _settle_arrivals(source: WorkloadSource, values: dict[str, Any], where: str) -> None:
+    """Fill in how jobs arrive, and refuse what contradicts it."""
+    stream, traced = source.stream_arrivals, source.replay is not None
+    still = "trace" if traced and "n" not in values else "batch"
+    arriving = values.setdefault("arrivals", stream if set(_STREAM_ONLY) & set(values) else still)
+    if arriving not in (kinds := ["batch", stream, *(["trace"] * traced)]):
+        raise ConfigError(f"{where}: arrivals is {arriving!r}; expected {' or '.join(kinds)}")
+    if arriving != stream and (stray := [key for key in _STREAM_ONLY if key in values]):
+        raise ConfigError(f"{where}: {' and '.join(stray)} describe a stream; expected them with arrivals={stream}")
+
+
+def _settle_gap(source: WorkloadSource, values: dict[str, Any], options: dict[str, Any], where: str) -> None:
+    """Replace the text of the gap, or the load of so many executors, by seconds."""
+    load, executors = values.pop("load", None), values.pop("executors", None)
     if "interarrival_s" in values:
         values["interarrival_s"] = _range(values["interarrival_s"], f"{where}: interarrival_s")
-    load, executors = values.pop("load", None), values.pop("executors", None)
-    if load is not None and "interarrival_s" in values:
-        raise ConfigError(f"{where}: load and interarrival_s both set the arrival rate; expected one of them")
+        if load is not None:
+            raise ConfigError(f"{where}: load and interarrival_s both set the arrival rate; expected one of them")
     if (load is None) != (executors is None):
         raise ConfigError(f"{where}: load and executors belong together, such as load=0.8,executors=10")
     if load is not None:
         loads = _range(load, f"{where}: load")
-        if isinstance(loads, tuple):
-            values["interarrival_s"] = tuple(source.interarrival_s(each, executors, **choices) for each in loads[::-1])
-        else:
-            values["interarrival_s"] = source.interarrival_s(loads, executors, **choices)
-    return JobSpec(text, source=source, options=choices, **values)
+        several = isinstance(loads, tuple)
+        gaps = [source.interarrival_s(each, executors, **options) for each in (loads[::-1] if several else (loads,))]
+        values["interarrival_s"] = tuple(gaps) if several else gaps[0]
 
 
 def resolve_sizes(

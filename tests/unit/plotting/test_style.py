@@ -135,11 +135,11 @@ def test_labels_at_the_ends_of_lines_do_not_overlap():
 
 
 def test_every_argument_of_a_plot_is_described():
-    """Those of the decorator too, which writes about axes."""
+    """All but those of :func:`style.on_axes`."""
     for module in (import_module(f"decima.plotting.{each.name}") for each in iter_modules(plotting.__path__)):
         for name, function in vars(module).items():
             if isfunction(function) and function.__module__ == module.__name__ and "Args:" in (getdoc(function) or ""):
-                arguments = set(signature(function).parameters) - {"legend"}
+                arguments = set(signature(function).parameters) - {"axes", "legend"}
                 assert arguments <= set(re.findall(r"^ +(?:\*\*)?(\w+): ", function.__doc__, re.MULTILINE)), name
 
 

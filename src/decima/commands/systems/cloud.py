@@ -117,7 +117,7 @@ class OptimumOptions(Options):
 
     nodes: Annotated[
         int, option("N", "Placements to try in a busy period; 0: no exact search.", min=0, max=100 * MOST)
-    ] = 8_000_000
+    ] = 2_000_000
     budget: Annotated[int, option("N", "Plans to try in the search.", min=0, max=MOST)] = 100_000
     waits: Annotated[bool, typer.Option("--waits", help="Also search for voluntary waits before jobs.")] = False
 

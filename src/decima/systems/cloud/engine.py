@@ -12,15 +12,8 @@ import numpy as np
 
 from decima.core.cache import cached
 from decima.core.jit import njit
-from decima.systems.cloud.fields import (
-    COMPLETE,
-    GOES_ON,
-    NEXT_DOES_NOT_FIT,
-    NO_ROOM,
-    NOTHING_RUNS,
-    PARTLY_PLACED,
-    placement_at,
-)
+from decima.systems.cloud import fields
+from decima.systems.cloud.fields import placement_at
 from decima.systems.cloud.workload import NETWORK_BOUND
 
 # ---- a heap that keeps ties in the order of Python's heapq, which the published environment uses -------------------
@@ -170,7 +163,7 @@ def reset(s):
         s.used_us[vm] = 0
         s.used_s[vm] = 0.0
     s.job = s.placed = s.running = s.waits = s.job_waits = s.steps = s.num_good = 0
-    s.status = GOES_ON
+    s.status = fields.GOES_ON
     s.last_vm = -1
     s.now_s = s.arrival_s[0]
     s.cost = 0.0
@@ -308,10 +301,10 @@ def take(s, action):
     job = s.job
     if action == 0:
         if s.placed > 0:
-            s.status = PARTLY_PLACED
+            s.status = fields.PARTLY_PLACED
             return s.partial_reward
         if s.running == 0:
-            s.status = NOTHING_RUNS
+            s.status = fields.NOTHING_RUNS
             return s.invalid_reward
         done = _pop(s)
         s.now_s = s.finish_s[done]
@@ -324,7 +317,7 @@ def take(s, action):
     vm = action - 1
     cores, memory = s.job_cores[job], s.job_memory[job]
     if cores > s.free_cores[vm] or memory > s.free_memory[vm]:
-        s.status = NO_ROOM
+        s.status = fields.NO_ROOM
         return s.invalid_reward
     s.free_cores[vm] -= cores
     s.free_memory[vm] -= memory
@@ -334,11 +327,11 @@ def take(s, action):
     if s.placed == s.job_executors[job]:
         _start(s, job)
         if job + 1 == s.num_jobs:
-            s.status = COMPLETE
+            s.status = fields.COMPLETE
             return episode_reward(s)
         _show_next(s)
     if s.lookahead and not _next_fits(s):
-        s.status = NEXT_DOES_NOT_FIT
+        s.status = fields.NEXT_DOES_NOT_FIT
         return s.invalid_reward
     return s.placement_reward
 
@@ -402,7 +395,7 @@ def fill_mask(s, other, mask):
     ``other``, a second state, and is valid if it does not end the episode in failure; there may be no valid one.
     """
     mask[:] = 0
-    if s.status != GOES_ON:
+    if s.status != fields.GOES_ON:
         return
     cores, memory = s.job_cores[s.job], s.job_memory[s.job]
     if s.placed == 0:
@@ -416,7 +409,7 @@ def fill_mask(s, other, mask):
             if mask[action]:
                 copy_state(s, other)
                 take(other, action)
-                mask[action] = other.status <= COMPLETE
+                mask[action] = other.status <= fields.COMPLETE
 
 
 @cached(njit(cache=True, nogil=True))

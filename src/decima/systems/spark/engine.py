@@ -10,19 +10,9 @@ from decima.core.decision import call_decide
 from decima.core.heap import heap_code, heap_pop, heap_repeat_top, heap_subject
 from decima.core.interrupts import PATIENCE_NS, clock_ns
 from decima.core.jit import njit
-from decima.systems.spark.decision import (
-    CLASS,
-    DEFAULTS,
-    DELAY,
-    JOB_COLUMN,
-    LIMIT,
-    NUM_COLUMNS,
-    NUM_PARTS,
-    PART_COLUMNS,
-    STAGE,
-    USED_COLUMN,
-)
+from decima.systems.spark import decision
 from decima.systems.spark.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, TASK, WITHHELD, state_at
+from decima.systems.spark.rules import frontier, pools
 from decima.systems.spark.rules.allocation import begin_units, brings_units, next_unit_ms, settle_units
 from decima.systems.spark.rules.choices import job_allocation
 from decima.systems.spark.rules.classes import (
@@ -41,26 +31,6 @@ from decima.systems.spark.rules.delays import DELAY_OF_IDLING, DELAY_OUT_OF_RANG
 from decima.systems.spark.rules.durations import REST
 from decima.systems.spark.rules.executors import fall_back, launch, take_task, wait_for_stage
 from decima.systems.spark.rules.faults import cut_task, keep_output, release_outputs, unit_event
-from decima.systems.spark.rules.frontier import (
-    add_runnable,
-    admit_other_jobs,
-    bar_other_jobs,
-    show_classes,
-    stage_room,
-    update_frontier,
-    update_saturation,
-)
-from decima.systems.spark.rules.pools import (
-    detach,
-    free_reserved,
-    join_job_pool,
-    join_null_pool,
-    leave_stage,
-    mark_all_pools,
-    mark_pool,
-    pool_remove,
-    unmark_pool,
-)
 from decima.systems.spark.rules.slots import end_first_slot, start_slot, timer_is_next, valid_delay
 from decima.systems.spark.rules.speculation import check_tasks, next_check_ms, note_duration, part_copies, withdraw_copy
 
@@ -82,7 +52,7 @@ def _open_pool_round(state, pool, reserved):
 
     With one class they are offered whether or not a stage is open.
     """
-    unmark_pool(state, pool)
+    pools.unmark_pool(state, pool)
     state.source = state.num_stages + pool
     state.source_job = pool if pool < state.num_jobs else NONE
     classes = state.num_classes
@@ -155,7 +125,7 @@ def _show_offers(state):
         for executor_class in range(state.num_classes):
             if state.class_offers[executor_class] > 0:
                 classes |= 1 << executor_class
-        show_classes(state, classes)
+        frontier.show_classes(state, classes)
 
 
 @njit
@@ -184,7 +154,7 @@ def _forget_selections(state):
     for index in range(state.num_selected):
         stage = state.selected[index]
         state.stage_selected[stage] = 0
-        update_frontier(state, stage)
+        frontier.update_frontier(state, stage)
     state.num_selected = 0
 
 
@@ -193,14 +163,14 @@ def _close_round(state):
     """Forget the selections, then let the free executors follow the commitments."""
     _forget_selections(state)
     if state.round_bound:
-        admit_other_jobs(state)
+        frontier.admit_other_jobs(state)
     state.idle_selected = 0
     source = state.source
     index = 0
     while index < state.num_free:
         executor = state.free_executors[index]
         if state.commit_head[of_class(state, source, executor)] != NONE:
-            pool_remove(state, executor)
+            pools.pool_remove(state, executor)
             fulfil_one(state, source, executor)
         elif state.num_classes == 1:
             break
@@ -212,31 +182,31 @@ def _close_round(state):
 def _record_decision(state, used):
     """Append to the decision log, columns of :data:`decima.systems.spark.decision.DECISION_COLUMNS`."""
     rows = state.decision_rows
-    row = NUM_COLUMNS * state.num_decisions_logged
-    stage = int(state.action[STAGE])
+    row = decision.NUM_COLUMNS * state.num_decisions_logged
+    stage = int(state.action[decision.STAGE])
     job = NONE if stage == NONE else state.stage_job[stage]
     rows[row] = state.now_ms
     rows[row + 1] = state.source_job
     rows[row + 2] = state.num_source
     rows[row + 3] = state.num_frontier
-    rows[row + JOB_COLUMN] = job
-    for part in range(NUM_PARTS):
-        rows[row + PART_COLUMNS[part]] = state.action[part]
+    rows[row + decision.JOB_COLUMN] = job
+    for part in range(decision.NUM_PARTS):
+        rows[row + decision.PART_COLUMNS[part]] = state.action[part]
     if stage != NONE:
-        rows[row + PART_COLUMNS[STAGE]] = stage - state.job_first_stage[job]
-    rows[row + USED_COLUMN] = used
+        rows[row + decision.PART_COLUMNS[decision.STAGE]] = stage - state.job_first_stage[job]
+    rows[row + decision.USED_COLUMN] = used
     state.num_decisions_logged += 1
 
 
 @njit
 def _apply_delay(state):
     """Delay the chosen stage and continue the round; return an error code, 0 for none."""
-    stage = int(state.action[STAGE])
+    stage = int(state.action[decision.STAGE])
     if stage == NONE:
         return DELAY_OF_IDLING
-    if state.action[CLASS] != DEFAULTS[CLASS]:
+    if state.action[decision.CLASS] != decision.DEFAULTS[decision.CLASS]:
         return CLASS_OF_DELAY
-    if not valid_delay(state.action[DELAY]):
+    if not valid_delay(state.action[decision.DELAY]):
         return DELAY_OUT_OF_RANGE
     if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
         return NOT_IN_FRONTIER
@@ -246,7 +216,7 @@ def _apply_delay(state):
     if state.log_decisions:
         _record_decision(state, 0)
     state.num_decisions += 1
-    start_slot(state, stage, state.action[DELAY])
+    start_slot(state, stage, state.action[decision.DELAY])
     return 0
 
 
@@ -274,13 +244,13 @@ def _commit_by_class(state, stage, executor_class, used):
 @njit
 def _apply_action(state):
     """Carry out the decision in ``action``; returns an error code, 0 if it was valid."""
-    if state.action[DELAY] != 0.0:
+    if state.action[decision.DELAY] != 0.0:
         return _apply_delay(state)
-    stage = int(state.action[STAGE])
-    executor_class = int(state.action[CLASS])
+    stage = int(state.action[decision.STAGE])
+    executor_class = int(state.action[decision.CLASS])
     available = state.num_source
     if stage == NONE:
-        used = int(state.action[LIMIT])
+        used = int(state.action[decision.LIMIT])
         if state.idle_selected:
             return IDLE_TWICE
         if executor_class != ANY_CLASS:
@@ -293,13 +263,13 @@ def _apply_action(state):
             if error != 0:
                 return error
         available = fitting_offers(state, stage, executor_class)
-        used = int(state.action[LIMIT])
+        used = int(state.action[decision.LIMIT])
         if state.job_limit:
             job = state.stage_job[stage]
             if state.job_bound:
                 used = state.job_raised[job] = max(used, state.job_raised[job])
             used = min(used - job_allocation(state, job), available)
-        used = min(used, stage_room(state, stage))
+        used = min(used, frontier.stage_room(state, stage))
     if used <= 0:
         return LIMIT_TOO_SMALL
     if used > state.num_source:
@@ -319,8 +289,8 @@ def _apply_action(state):
         state.stage_selected[stage] = 1
         state.selected[state.num_selected] = stage
         state.num_selected += 1
-        update_saturation(state, stage)
-        update_frontier(state, stage)
+        frontier.update_saturation(state, stage)
+        frontier.update_frontier(state, stage)
     state.num_source -= used
     _show_offers(state)
     return 0
@@ -355,9 +325,9 @@ def _admit_job(state, job):
         state.stage_unsaturated_parents[stage] = parents
         state.stage_unfinished_parents[stage] = parents
         if parents == 0:
-            add_runnable(state, stage)
-        update_frontier(state, stage)
-    mark_all_pools(state)
+            frontier.add_runnable(state, stage)
+        frontier.update_frontier(state, stage)
+    pools.mark_all_pools(state)
 
 
 @njit
@@ -379,12 +349,12 @@ def _retire_job(state, job):
         executor = state.pool_head[job * state.num_classes + executor_class]
         while executor != NONE:
             after = state.pool_next[executor]
-            pool_remove(state, executor)
-            join_null_pool(state, executor)
+            pools.pool_remove(state, executor)
+            pools.join_null_pool(state, executor)
             executor = after
     if state.keeps_outputs:
         release_outputs(state, job)
-    mark_all_pools(state)
+    pools.mark_all_pools(state)
     if state.job_bound and not state.reoffer:
         # Executors that could serve no other job before are offered now.
         state.calling = 1
@@ -414,12 +384,12 @@ def _finish_stage(state, stage):
         # A stage that runs again may have been read by all tasks of a child, or the child may be withheld.
         begins = state.stage_next[child] < state.stage_tasks[child] and state.stage_slot[child] != WITHHELD
         if state.stage_unfinished_parents[child] == 0 and begins:
-            add_runnable(state, child)
+            frontier.add_runnable(state, child)
             enabled += 1
             if state.runnable_only:
-                update_frontier(state, child)
+                frontier.update_frontier(state, child)
     if enabled > 0:
-        mark_all_pools(state)
+        pools.mark_all_pools(state)
         state.job_calls[job] = state.calls
     return enabled
 
@@ -434,16 +404,16 @@ def _drained_stage_event(state, executor, stage, finished):
         if enabled > 0 and state.pool_size[job] > 0:
             _open_pool_round(state, job, True)
     elif enabled > 0:
-        join_job_pool(state, executor)
-        mark_pool(state, state.executor_pool[executor])
+        pools.join_job_pool(state, executor)
+        pools.mark_pool(state, state.executor_pool[executor])
         _open_pool_round(state, job, True)
     else:
         _open_executor_round(state, executor, job)
     if state.job_unfinished[job] == 0:
         if state.num_free > 0 and state.executor_job[executor] == job and state.executor_pool[executor] == NONE:
             # The last executor is offered without a job; it keeps no tie to the stage that made it free.
-            leave_stage(state, executor)
-            detach(state, executor)
+            pools.leave_stage(state, executor)
+            pools.detach(state, executor)
             state.source = state.num_stages + state.num_jobs
         _retire_job(state, job)
 
@@ -469,7 +439,7 @@ def _executor_arrival_event(state, executor):
         launch(state, executor, stage)
     else:
         wait_for_stage(state, executor)
-    update_saturation(state, stage)
+    frontier.update_saturation(state, stage)
 
 
 @njit
@@ -488,7 +458,7 @@ def _slot_end_event(state):
     state.slot_events += 1
     stage = end_first_slot(state)
     job = state.stage_job[stage]
-    mark_all_pools(state)
+    pools.mark_all_pools(state)
     state.job_calls[job] = state.calls
     state.calling = not state.reoffer
     if state.pool_size[job] > 0:
@@ -519,7 +489,7 @@ def _repeat_tasks(state, most):
         state.now_ms = time
         state.stage_finished_tasks[stage] += 1
         heap_repeat_top(state, take_task(state, stage, executor, REST, 0))
-        update_saturation(state, stage)
+        frontier.update_saturation(state, stage)
         count += 1
     state.task_events += count
     return count
@@ -538,7 +508,7 @@ def _end_copy(state, stage, executor):
     state.unit_free_ms[partner // state.unit_size] = state.now_ms
     if state.stage_runnable[stage]:
         launch(state, partner, stage)
-        update_saturation(state, stage)
+        frontier.update_saturation(state, stage)
     elif state.commit_head[stage] != NONE:
         fulfil_one(state, stage, partner)
     else:
@@ -558,7 +528,7 @@ def _go_on(state, executor, stage):
     if not state.stage_runnable[stage]:
         return False
     launch(state, executor, stage)
-    update_saturation(state, stage)
+    frontier.update_saturation(state, stage)
     return True
 
 
@@ -665,7 +635,7 @@ def reset(address):
         for _ in range(state.class_executors[executor_class]):
             state.executor_class[executor] = executor_class
             if not state.elastic:
-                join_null_pool(state, executor)
+                pools.join_null_pool(state, executor)
             executor += 1
     if state.elastic:
         output = 0
@@ -684,8 +654,8 @@ def offer_all(address):
     """Let every idle executor be offered again, whatever the scheduler said of it."""
     state = state_at(address)
     for index in range(state.num_active):
-        free_reserved(state, state.active[index])
-    mark_all_pools(state)
+        pools.free_reserved(state, state.active[index])
+    pools.mark_all_pools(state)
     state.calling = not state.reoffer
 
 
@@ -698,7 +668,7 @@ def advance(address):
     while True:
         if state.num_source > 0:
             if state.job_bound and not state.round_bound:
-                bar_other_jobs(state)
+                frontier.bar_other_jobs(state)
             if state.log_decisions and state.num_decisions_logged == state.max_decisions_logged:
                 return LOG_FULL
             if state.has_action:

@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.systems.spark.decision import (
-    DECISION_COLUMNS,
-    DEFAULTS,
-    DELAY,
-    JOB_COLUMN,
-    LIMIT,
-    NONE_COLUMNS,
-    NUM_FIRST_COLUMNS,
-    PART_COLUMNS,
-    PARTS,
-    STAGE,
-)
+from decima.systems.spark import decision
 from decima.systems.spark.fields import PRESENT
 
 if TYPE_CHECKING:
@@ -28,7 +17,7 @@ if TYPE_CHECKING:
     from decima.workload.jobs import Workload
 
 # Columns of the decision log that are no whole numbers.
-_NUMBERS = {"time_ms", *(part.column for part in PARTS if not part.whole)}
+_NUMBERS = {"time_ms", *(part.column for part in decision.PARTS if not part.whole)}
 WAVE_NAMES = ("fresh", "first", "rest")
 
 
@@ -90,28 +79,28 @@ class EpisodeLog:
         """
         import pandas
 
-        rows = self.decisions[self.decisions[:, PART_COLUMNS[DELAY]] > 0.0]
+        rows = self.decisions[self.decisions[:, decision.PART_COLUMNS[decision.DELAY]] > 0.0]
         return pandas.DataFrame(
             {
-                "job": rows[:, JOB_COLUMN].astype(np.int64),
-                "stage": rows[:, PART_COLUMNS[STAGE]].astype(np.int64),
+                "job": rows[:, decision.JOB_COLUMN].astype(np.int64),
+                "stage": rows[:, decision.PART_COLUMNS[decision.STAGE]].astype(np.int64),
                 "start_s": rows[:, 0] / 1000.0,
-                "end_s": (rows[:, 0] + rows[:, PART_COLUMNS[DELAY]]) / 1000.0,
+                "end_s": (rows[:, 0] + rows[:, decision.PART_COLUMNS[decision.DELAY]]) / 1000.0,
             }
         )
 
     def decision_columns(self) -> tuple[str, ...]:
         """Columns of :meth:`decision_lists`, without trailing parts that no decision has."""
-        present = NUM_FIRST_COLUMNS
-        for part in range(LIMIT + 1, len(PARTS)):
-            if (self.decisions[:, PART_COLUMNS[part]] != DEFAULTS[part]).any():
-                present = PART_COLUMNS[part] + 1
-        return DECISION_COLUMNS[:present]
+        present = decision.NUM_FIRST_COLUMNS
+        for part in range(decision.LIMIT + 1, len(decision.PARTS)):
+            if (self.decisions[:, decision.PART_COLUMNS[part]] != decision.DEFAULTS[part]).any():
+                present = decision.PART_COLUMNS[part] + 1
+        return decision.DECISION_COLUMNS[:present]
 
     def decision_lists(self) -> list[list]:
         """Decisions as the reference runs have them: lists, None for no job or stage."""
         columns = self.decision_columns()
-        maybe = [name in NONE_COLUMNS for name in columns]
+        maybe = [name in decision.NONE_COLUMNS for name in columns]
         whole = [name not in _NUMBERS for name in columns]
         return [
             [
@@ -153,11 +142,11 @@ def idle_time(log: EpisodeLog, workload: Workload, executors: int, end_ms: float
         executors: Executors of the cluster.
         end_ms: End of the run.
     """
-    rows = log.decisions[log.decisions[:, PART_COLUMNS[DELAY]] > 0.0]
+    rows = log.decisions[log.decisions[:, decision.PART_COLUMNS[decision.DELAY]] > 0.0]
     begin_ms = rows[:, 0]
-    over_ms = begin_ms + rows[:, PART_COLUMNS[DELAY]]
+    over_ms = begin_ms + rows[:, decision.PART_COLUMNS[decision.DELAY]]
     profiles = [job.profile for job in workload.jobs]
-    places = rows[:, [JOB_COLUMN, PART_COLUMNS[STAGE]]].astype(int).tolist()
+    places = rows[:, [decision.JOB_COLUMN, decision.PART_COLUMNS[decision.STAGE]]].astype(int).tolist()
     tasks = np.array([profiles[job].stages[stage].num_tasks for job, stage in places], dtype=np.int64)
     ones = np.ones(len(log.start_ms), dtype=np.int64)
     times = np.concatenate([log.start_ms, log.finish_ms, begin_ms, over_ms, [0.0, end_ms]])

@@ -11,8 +11,7 @@ from decima.core.checks import check_whole
 from decima.core.progress import progress_bar
 from decima.core.system import Best
 from decima.systems.cloud.optimum.periods import counts_of, exact_applies, periods, plan_of, solve_period, sub_workload
-from decima.systems.cloud.optimum.prices import find_dual_prices
-from decima.systems.cloud.optimum.problem import Problem, latest_starts
+from decima.systems.cloud.optimum.problem import Problem
 from decima.systems.cloud.optimum.search import search
 from decima.systems.cloud.result import PlacementResult
 from decima.systems.cloud.schedulers.compiled import PREPARED
@@ -56,7 +55,7 @@ def optimum(
     workload: PlacementWorkload,
     settings: PlacementSettings | None = None,
     *,
-    nodes: int = 8_000_000,
+    nodes: int = 2_000_000,
     budget: int = 100_000,
     waits: bool = False,
     seed: int = 0,
@@ -71,8 +70,7 @@ def optimum(
     Args:
         workload: The jobs.
         settings: VMs, billing, beta, rules; the paper's when omitted.
-        nodes: Most placements to try in one period, a quarter of it in one too long for the bound by prices; 0 for no
-            exact search.
+        nodes: Most placements to try in one period; 0 for no exact search.
         budget: Plans to try in the search.
         waits: Look for voluntary waits, too, by search.
         seed: Source of chance of the search.
@@ -92,11 +90,12 @@ def optimum(
         best = []
         with progress_bar(progress, len(spans), "period") as bar:
             for first, last in spans:
-                solved, bound = _best_of_period(problem, workload, settings, first, last, nodes, seed)
+                solved = _best_of_period(problem, workload, settings, first, last, nodes, seed)
                 best.append(plan_of(solved.counts))
                 spent += solved.nodes
                 proved += solved.proved
-                exact_loss += solved.loss if solved.proved else bound
+                part = problem.part(first, last)
+                exact_loss += solved.loss if solved.proved else part.least_loss(part.cost_bound())
                 bar.update()
         plans.append(np.concatenate(best))
     status, chosen, counts = EXACT, plans[-1], None
@@ -133,7 +132,7 @@ def _follow(workload, settings, wanted, waits, name) -> PlacementResult:
 
 
 def _best_of_period(problem, workload, settings, first, last, nodes, seed):
-    """Search a period from heuristics or an annealed plan; returns it and a bound."""
+    """Search a period from heuristics or an annealed plan."""
     part, jobs = problem.part(first, last), sub_workload(workload, first, last)
     rules = ("ilp_exact", f"ilp_beta:beta={settings.beta}", "good_first")
     starts: dict[int, tuple[float, np.ndarray]] = {}
@@ -148,15 +147,11 @@ def _best_of_period(problem, workload, settings, first, last, nodes, seed):
             starts[start] = min(options, key=lambda pair: pair[0])
         return starts[start]
 
-    bound = part.least_loss(part.cost_bound())
     solved = solve_period(part, min(nodes, FEW_NODES), begin)
     if not solved.proved and nodes > FEW_NODES:
-        # A better placement to begin with rules more out, and so does a bound that takes longer to prepare.
+        # A better placement to begin with rules more out.
         wanted, _ = search(jobs, settings, [plan_of(solved.counts)], budget=PERIOD_BUDGET, seed=seed)
         better = loss_and_counts(_follow(jobs, settings, wanted, None, SEARCHED), 0)
         starts[0] = min((solved.loss, solved.counts), better, key=lambda pair: pair[0])
-        dual = find_dual_prices(part, latest_starts(part), starts[0][0])
-        # Without prices a long search rarely comes to its end.
-        solved = solve_period(part, nodes if np.isfinite(dual.bound) else nodes // 4, begin, dual)
-        bound = max(bound, dual.bound)
-    return solved, bound
+        solved = solve_period(part, nodes, begin)
+    return solved

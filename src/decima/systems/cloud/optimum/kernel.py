@@ -14,8 +14,7 @@ import numpy as np
 
 from decima.core.cache import cached
 from decima.core.jit import njit
-from decima.systems.cloud.optimum.bounds import interval_bound, latest_starts, rental_bound, work_bound
-from decima.systems.cloud.optimum.rental import mix
+from decima.systems.cloud.optimum.bounds import interval_bound, latest_starts, work_bound
 from decima.systems.cloud.workload import NETWORK_BOUND
 
 CHILDREN = 16384  # most placements of one job that are listed
@@ -26,14 +25,14 @@ DEPTH, NODES, OVER, TOO_MANY, NUM_CURSOR = 0, 1, 2, 3, 4
 @njit
 def _release(jobs, depth, now, state):
     """Free what has finished by now at a depth."""
-    free_cores, free_memory, _until, _clock, _loss, running, active, counts, finish = state
+    running, active, counts = state.running, state.active, state.counts
     kept = 0
     for index in range(running[depth]):
         job = active[depth, index]
-        if finish[job] <= now:
-            for vm in range(free_cores.shape[1]):
-                free_cores[depth, vm] += counts[job, vm] * jobs[2][job]
-                free_memory[depth, vm] += counts[job, vm] * jobs[3][job]
+        if state.finish[job] <= now:
+            for vm in range(counts.shape[1]):
+                state.free_cores[depth, vm] += counts[job, vm] * jobs.cores[job]
+                state.free_memory[depth, vm] += counts[job, vm] * jobs.memory[job]
         else:
             active[depth, kept] = job
             kept += 1
@@ -44,7 +43,8 @@ def _release(jobs, depth, now, state):
 def _rooms(jobs, depth, state, room):
     total = 0
     for vm in range(len(room)):
-        room[vm] = min(state[0][depth, vm] // jobs[2][depth], state[1][depth, vm] // jobs[3][depth])
+        cores, memory = state.free_cores[depth, vm], state.free_memory[depth, vm]
+        room[vm] = min(cores // jobs.cores[depth], memory // jobs.memory[depth])
         total += room[vm]
     return total
 
@@ -52,13 +52,13 @@ def _rooms(jobs, depth, state, room):
 @njit
 def _interchangeable(vms, depth, now, state, same_as):
     """For every VM the last one before it that has the same future, -1: none."""
-    _free_cores, _free_memory, until, _clock, _loss, running, active, counts, _finish = state
+    until, active, counts = state.until, state.active, state.counts
     for vm in range(len(same_as)):
         same_as[vm] = -1
         for other in range(vm - 1, -1, -1):
             idle = until[depth, vm] <= now and until[depth, other] <= now
-            same = vms[3][vm] == vms[3][other] and (idle or until[depth, vm] == until[depth, other])
-            for index in range(running[depth]):
+            same = vms.type[vm] == vms.type[other] and (idle or until[depth, vm] == until[depth, other])
+            for index in range(state.running[depth]):
                 job = active[depth, index]
                 same = same and counts[job, vm] == counts[job, other]
             if same:
@@ -76,8 +76,8 @@ def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
     """List placements of a job below ``cutoff``, cheapest first; returns whether they fit."""
     children, _next, placements, losses, order = lists
     room, same_as, chosen, _bound = scratch
-    until, now = state[2][depth], state[3][depth]
-    count, need = len(room), jobs[4][depth]
+    until, now = state.until[depth], state.clock[depth]
+    count, need = len(room), jobs.executors[depth]
     _interchangeable(vms, depth, now, state, same_as)
     size, vm, left = 0, 0, need
     chosen[0] = -1
@@ -108,14 +108,14 @@ def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
         used = 0
         for other in range(vm + 1):
             used += chosen[other] > 0
-        good = _is_good(jobs[1][depth], need, used)
-        run = jobs[5][depth]
+        good = _is_good(jobs.type[depth], need, used)
+        run = jobs.duration[depth]
         if not good:
             run = run + run * weights[2] / 100
         cost = 0.0
         for other in range(vm + 1):
             if chosen[other] > 0:
-                cost += vms[2][other] * (run if now > until[other] else max(0.0, now + run - until[other]))
+                cost += vms.rate[other] * (run if now > until[other] else max(0.0, now + run - until[other]))
         if weights[0] * cost + weights[1] * run >= cutoff:
             continue
         if size == CHILDREN:
@@ -134,26 +134,36 @@ def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
 
 
 @njit
+def _mix(value):
+    """A well mixed uint64 of a uint64 (the finalizer of splitmix64)."""
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@njit
 def _future(vms, depth, state):
     """Hash of all that the rest of a search depends on at a depth.
 
     VMs of a type may change places.
     """
-    until, now = state[2][depth], state[3][depth]
-    running, active, counts, finish = state[5][depth], state[6], state[7], state[8]
-    total = mix(np.uint64(depth + 1)) + mix(np.uint64(np.int64(now * 1048576.0) + 77))
+    until, now = state.until[depth], state.clock[depth]
+    running, active, counts, finish = state.running[depth], state.active, state.counts, state.finish
+    total = _mix(np.uint64(depth + 1)) + _mix(np.uint64(np.int64(now * 1048576.0) + 77))
     for index in range(running):
         job = active[depth, index]
-        total += mix(np.uint64(np.int64(finish[job] * 1048576.0)) + mix(np.uint64(job + 1)))
+        total += _mix(np.uint64(np.int64(finish[job] * 1048576.0)) + _mix(np.uint64(job + 1)))
     for vm in range(len(until)):
-        vm_hash = mix(np.uint64(vms[3][vm] + 1))
+        vm_hash = _mix(np.uint64(vms.type[vm] + 1))
         if until[vm] > now:
-            vm_hash = mix(vm_hash + np.uint64(np.int64(until[vm] * 1048576.0)))
+            vm_hash = _mix(vm_hash + np.uint64(np.int64(until[vm] * 1048576.0)))
         for index in range(running):
             job = active[depth, index]
             if counts[job, vm] > 0:
-                vm_hash = mix(vm_hash + mix(np.uint64(job * 1000003 + counts[job, vm])))
-        total += mix(vm_hash)
+                vm_hash = _mix(vm_hash + _mix(np.uint64(job * 1000003 + counts[job, vm])))
+        total += _mix(vm_hash)
     return total
 
 
@@ -171,23 +181,23 @@ def _seen(hashes, losses, key, loss):
 @njit
 def _enter(jobs, depth, state, scratch):
     """Move the clock until the job fits; returns whether the cluster is empty."""
-    running, active, finish = state[5], state[6], state[8]
-    now = max(state[3][depth], jobs[0][depth])
+    running, active, finish = state.running, state.active, state.finish
+    now = max(state.clock[depth], jobs.arrival[depth])
     _release(jobs, depth, now, state)
-    empty = running[depth] == 0 and now == jobs[0][depth]
-    while _rooms(jobs, depth, state, scratch[0]) < jobs[4][depth]:
+    empty = running[depth] == 0 and now == jobs.arrival[depth]
+    while _rooms(jobs, depth, state, scratch[0]) < jobs.executors[depth]:
         now = finish[active[depth, 0]]
         for index in range(1, running[depth]):
             now = min(now, finish[active[depth, index]])
         _release(jobs, depth, now, state)
-    state[3][depth] = now
+    state.clock[depth] = now
     return empty
 
 
 @cached(njit(cache=True, nogil=True))
 def search_period(
     jobs, vms, prices, weights, taken, start, known, cursor, best, best_counts, reached, state, lists, scratch, seen,
-    dual, nodes,
+    nodes,
 ):  # fmt: skip
     """Continue the search over jobs ``start`` and later of a period for some nodes.
 
@@ -207,12 +217,11 @@ def search_period(
         lists: Children by depth, see ``_list_children``.
         scratch: Room for rules.
         seen: Hashes (uint64) of what was met, at places by their last bits, and their losses; a power of two of them.
-        dual: See :func:`decima.systems.cloud.optimum.bounds.rental_bound`; not used where ``dual[0][0]`` is NaN.
         nodes: Nodes of this call.
     """
     free_cores, free_memory, until, clock, loss, running, active, counts, finish = state
     children, following, placements, losses, order = lists
-    count = len(jobs[0])
+    count = len(jobs.arrival)
     depth = cursor[DEPTH]
     until_node = cursor[NODES] + nodes
     if depth < 0:  # the root
@@ -220,7 +229,7 @@ def search_period(
         _enter(jobs, depth, state, scratch)
         cutoff = best[0]
         for job in range(depth + 1, count):
-            cutoff -= weights[1] * jobs[6][job]
+            cutoff -= weights[1] * jobs.least[job]
         if not _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
             cursor[TOO_MANY] = 1
             return
@@ -232,7 +241,7 @@ def search_period(
         # The run times of the jobs to come are lost in any case.
         rest = 0.0
         for job in range(depth + 1, count):
-            rest += weights[1] * jobs[6][job]
+            rest += weights[1] * jobs.least[job]
         if following[depth] == children[depth]:
             depth -= 1
             continue
@@ -248,16 +257,16 @@ def search_period(
         used = 0
         for vm in range(free_cores.shape[1]):
             used += placements[depth, child, vm] > 0
-        run = jobs[5][depth]
-        if not _is_good(jobs[1][depth], jobs[4][depth], used):
+        run = jobs.duration[depth]
+        if not _is_good(jobs.type[depth], jobs.executors[depth], used):
             run = run + run * weights[2] / 100
         finish[depth] = now + run
         below = depth + 1
         for vm in range(free_cores.shape[1]):
             number = placements[depth, child, vm]
             counts[depth, vm] = number
-            free_cores[below, vm] = free_cores[depth, vm] - number * jobs[2][depth]
-            free_memory[below, vm] = free_memory[depth, vm] - number * jobs[3][depth]
+            free_cores[below, vm] = free_cores[depth, vm] - number * jobs.cores[depth]
+            free_memory[below, vm] = free_memory[depth, vm] - number * jobs.memory[depth]
             until[below, vm] = max(until[depth, vm], finish[depth]) if number > 0 else until[depth, vm]
         for index in range(running[depth]):
             active[below, index] = active[depth, index]
@@ -270,17 +279,13 @@ def search_period(
             bound = work_bound(jobs, vms, prices, below, state)
             if total + rest + weights[0] * bound >= limit:
                 continue
-            latest_starts(jobs, below, state, taken, weights[2], scratch[3][4], scratch[3][5])
-            bound = interval_bound(
-                jobs, vms, prices, weights, below, now, active[below], running[below], finish, until[below], scratch[3]
-            )
+            latest_starts(jobs, below, state, taken, weights[2], scratch[3].latest, scratch[3].ends)
+            going = active[below, : running[below]]
+            bound = interval_bound(jobs, vms, prices, weights, below, now, going, finish, until[below], scratch[3])
             if total + rest + bound >= limit:
                 continue
             empty = _enter(jobs, below, state, scratch) and not np.isnan(known[below])
             if not empty and _seen(seen[0], seen[1], _future(vms, below, state), total):
-                continue
-            with_dual = not (empty or np.isnan(dual[0][0]))
-            if with_dual and total + rental_bound(jobs, vms, weights, below, state, dual) >= limit:
                 continue
         if empty:
             total += known[below]
@@ -291,7 +296,7 @@ def search_period(
                     for vm in range(free_cores.shape[1]):
                         best_counts[job, vm] = counts[job, vm]
             continue
-        cutoff = limit - total - rest + weights[1] * jobs[6][below]
+        cutoff = limit - total - rest + weights[1] * jobs.least[below]
         if not _list_children(jobs, vms, weights, below, cutoff, state, lists, scratch):
             cursor[TOO_MANY] = 1
             return

@@ -14,7 +14,6 @@ import numpy as np
 
 from decima.core.interrupts import check_stop
 from decima.systems.cloud.optimum import kernel
-from decima.systems.cloud.optimum.prices import DualPrices, no_dual_prices
 from decima.systems.cloud.optimum.problem import (
     Problem,
     find_empty,
@@ -34,7 +33,7 @@ MOST_SEEN = 22  # two to this power: most nodes whose futures are remembered
 
 def periods(problem: Problem) -> list[tuple[int, int]]:
     """Independent busy periods: (first job, last job + 1), by the latest ends."""
-    arrival, ends = problem.jobs[0], of_empty(problem)[2]
+    arrival, ends = problem.jobs.arrival, of_empty(problem)[2]
     firsts = [job for job in range(len(problem)) if (ends[:job] <= arrival[job]).all()]
     return list(itertools.pairwise([*firsts, len(problem)]))
 
@@ -49,9 +48,7 @@ class Solved:
     proved: bool  # whether the search came to its end, so that nothing is better
 
 
-def solve_period(
-    problem: Problem, nodes: int, begin: Callable[[int], tuple[float, np.ndarray]], dual: DualPrices | None = None
-) -> Solved:
+def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[float, np.ndarray]]) -> Solved:
     """Search a period that begins with an empty cluster.
 
     The search is done from every job that may find the cluster empty, last ones first: where a longer search finds it
@@ -62,10 +59,8 @@ def solve_period(
         nodes: Most nodes of all these searches.
         begin: Function of a job that gives a placement to begin with of it and all later ones, on an empty cluster:
             its loss and executors per VM, int64 [jobs from there, VMs].
-        dual: Dual prices for a third bound besides work and interval.
     """
-    dual = no_dual_prices(problem) if dual is None else dual
-    count, vms = len(problem), len(problem.vms[0])
+    count, vms = len(problem), len(problem.vms.cores)
     taken = places_taken(problem)
     state, lists, scratch = _memory(problem)
     known = np.full(count + 1, np.nan)
@@ -87,7 +82,7 @@ def solve_period(
         while not (cursor[kernel.OVER] or cursor[kernel.TOO_MANY]) and spent + cursor[kernel.NODES] <= nodes:
             kernel.search_period(
                 problem.jobs, problem.vms, problem.prices, problem.weights, taken, start, known, cursor, best, counts,
-                reached, state, lists, scratch, seen, dual.arrays, STEP,
+                reached, state, lists, scratch, seen, STEP,
             )  # fmt: skip
             check_stop()
         spent += int(cursor[kernel.NODES])
@@ -103,12 +98,12 @@ def solve_period(
 
 def _may_be_empty(problem: Problem, job: int) -> bool:
     """Whether all jobs before one may have finished when it arrives."""
-    arrival, least = problem.jobs[0], problem.jobs[6]
+    arrival, least = problem.jobs.arrival, problem.jobs.least
     return bool((arrival[:job] + least[:job] <= arrival[job]).all())
 
 
 def _memory(problem: Problem) -> tuple[tuple, tuple, tuple]:
-    rows, vms, size = len(problem) + 1, len(problem.vms[0]), kernel.CHILDREN
+    rows, vms, size = len(problem) + 1, len(problem.vms.cores), kernel.CHILDREN
     lists = (
         whole(rows),
         whole(rows),
@@ -138,6 +133,6 @@ def plan_of(counts: np.ndarray) -> np.ndarray:
 
 def counts_of(plan: np.ndarray, problem: Problem) -> np.ndarray:
     """Executors per job and VM, int64 [jobs, VMs], from the VM of every executor."""
-    counts = np.zeros((len(problem), len(problem.vms[0])), dtype=np.int64)
-    np.add.at(counts, (np.repeat(np.arange(len(problem)), problem.jobs[4]), plan), 1)
+    counts = np.zeros((len(problem), len(problem.vms.cores)), dtype=np.int64)
+    np.add.at(counts, (np.repeat(np.arange(len(problem)), problem.jobs.executors), plan), 1)
     return counts

@@ -16,8 +16,8 @@ from decima.systems.cloud.workload import NETWORK_BOUND, PlacementWorkload
 class Problem:
     """Jobs, VMs and weights as arrays, of a whole workload."""
 
-    jobs: tuple[np.ndarray, ...]  # arrival, type, cores, memory, executors, duration, least run time
-    vms: tuple[np.ndarray, ...]  # cores, memory, rate, kind, numbers by rate ascending
+    jobs: bounds.Jobs
+    vms: bounds.Vms
     prices: np.ndarray  # float64 [4], see the bounds
     weights: np.ndarray  # float64 [3], see the kernel
 
@@ -40,23 +40,24 @@ class Problem:
         of_cost = rules.fixed_reward * settings.beta / state.cost_max
         of_time = rules.fixed_reward * (1.0 - settings.beta) / spread
         return cls(
-            (arrival, job_type, cores, memory, executors, duration, least),
-            (vm_cores, vm_memory, rate, vm_type, np.argsort(rate, kind="stable")),
+            bounds.Jobs(arrival, job_type, cores, memory, executors, duration, least),
+            bounds.Vms(vm_cores, vm_memory, rate, vm_type, np.argsort(rate, kind="stable")),
             np.array([*by_cores, *by_memory]),
             np.array([of_cost, of_time, rules.penalty_percent]),
         )
 
     def part(self, first: int, last: int) -> Problem:
         """The same with some of the jobs."""
-        return Problem(tuple(array[first:last].copy() for array in self.jobs), self.vms, self.prices, self.weights)
+        jobs = bounds.Jobs(*(array[first:last].copy() for array in self.jobs))
+        return Problem(jobs, self.vms, self.prices, self.weights)
 
     def __len__(self) -> int:
-        return len(self.jobs[0])
+        return len(self.jobs.arrival)
 
     @property
     def longest(self) -> np.ndarray:
         """float64 [jobs], run times when badly placed."""
-        return self.jobs[5] + self.jobs[5] * self.weights[2] / 100
+        return self.jobs.duration + self.jobs.duration * self.weights[2] / 100
 
     def loss(self, cost: np.ndarray, run_s: np.ndarray) -> float:
         """Loss of jobs from what they add to the bill and their run times."""
@@ -64,9 +65,9 @@ class Problem:
 
     def work_bound(self) -> float:
         """Least cost of all cores or memory at the lowest price; holds with waits, too."""
-        _arrival, _job_type, cores, memory, executors, _duration, least = self.jobs
-        by_cores = self.prices[0] * float(np.sum(cores * executors * least))
-        return max(by_cores, self.prices[2] * float(np.sum(memory * executors * least)))
+        jobs = self.jobs
+        by_cores = self.prices[0] * float(np.sum(jobs.cores * jobs.executors * jobs.least))
+        return max(by_cores, self.prices[2] * float(np.sum(jobs.memory * jobs.executors * jobs.least)))
 
     def interval_bound(self) -> float:
         """Least cost moment by moment of what runs at that moment for certain."""
@@ -78,7 +79,7 @@ class Problem:
 
     def least_loss(self, cost: float) -> float:
         """Loss for a cost and the least run times of all jobs."""
-        return self.loss(np.array([cost]), self.jobs[6])
+        return self.loss(np.array([cost]), self.jobs.least)
 
 
 def _can_be_good(job, settings: PlacementSettings) -> bool:
@@ -97,9 +98,9 @@ def places_taken(problem: Problem) -> np.ndarray:
     Returns:
         int64 [jobs, jobs]: first the other job, then the job.
     """
-    _arrival, _job_type, cores, memory, executors, _duration, _least = problem.jobs
+    cores, memory = problem.jobs.cores, problem.jobs.memory
     by_cores, by_memory = -(-cores[:, None] // cores), -(-memory[:, None] // memory)
-    return np.maximum(by_cores, by_memory) * executors[:, None]
+    return np.maximum(by_cores, by_memory) * problem.jobs.executors[:, None]
 
 
 def of_empty(problem: Problem) -> tuple[float, np.ndarray, np.ndarray]:
@@ -109,7 +110,7 @@ def of_empty(problem: Problem) -> tuple[float, np.ndarray, np.ndarray]:
     of_cost = np.array([1.0, 0.0, *problem.weights[2:]])
     taken = places_taken(problem)
     bound = bounds.bound_of_empty(problem.jobs, problem.vms, problem.prices, of_cost, state, taken, room)
-    return float(bound), room[4], room[5]
+    return float(bound), room.latest, room.ends
 
 
 def latest_starts(problem: Problem) -> np.ndarray:
@@ -122,10 +123,10 @@ def whole(*shape: int) -> np.ndarray:
     return np.zeros(shape, dtype=np.int64)
 
 
-def fresh_state(problem: Problem) -> tuple[np.ndarray, ...]:
+def fresh_state(problem: Problem) -> bounds.State:
     """Rows by depth, see :mod:`decima.systems.cloud.optimum.kernel`."""
-    rows, vms = len(problem) + 1, len(problem.vms[0])
-    return (
+    rows, vms = len(problem) + 1, len(problem.vms.cores)
+    return bounds.State(
         whole(rows, vms),
         whole(rows, vms),
         np.zeros((rows, vms)),
@@ -138,15 +139,15 @@ def fresh_state(problem: Problem) -> tuple[np.ndarray, ...]:
     )
 
 
-def find_empty(problem: Problem, state: tuple[np.ndarray, ...], job: int) -> None:
+def find_empty(problem: Problem, state: bounds.State, job: int) -> None:
     """Let a job find an empty cluster."""
-    state[0][job], state[1][job] = problem.vms[0], problem.vms[1]
-    state[2][job], state[3][job], state[4][job], state[5][job] = -1.0, problem.jobs[0][job], 0.0, 0
+    state.free_cores[job], state.free_memory[job] = problem.vms.cores, problem.vms.memory
+    state.until[job], state.clock[job], state.loss[job], state.running[job] = -1.0, problem.jobs.arrival[job], 0.0, 0
 
 
-def room_of_bound(problem: Problem) -> tuple[np.ndarray, ...]:
-    """The scratch of :func:`decima.systems.cloud.optimum.bounds.interval_bound`."""
+def room_of_bound(problem: Problem) -> bounds.Room:
+    """The room of :func:`decima.systems.cloud.optimum.bounds.interval_bound`."""
     count, slots = len(problem), bounds.SLOTS
-    points = np.empty(4 * count + len(problem.vms[0]))
+    points = np.empty(4 * count + len(problem.vms.cores))
     tables, latest, ends = np.zeros((4, 1 << slots)), np.zeros(count), np.zeros(count)
-    return points, tables, whole(slots), whole(count), latest, ends
+    return bounds.Room(points, tables, whole(slots), whole(count), latest, ends)

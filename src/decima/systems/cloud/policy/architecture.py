@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
-from decima.learning.perceptron import MAX_WIDTH, NetworkShape, Perceptron
+from decima.learning.perceptron import NetworkShape, Perceptron
 
 FORMS = ("shared", "vector")
 #: Inputs of the shared scorer for one action, in order. Waiting has the first one and those of the job and of waiting.
@@ -82,12 +82,9 @@ class PlacementArchitecture(NetworkShape):
     scaled: bool = False  # numbers of the vector are divided by the largest on the cluster and in the trace
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
         if self.form not in FORMS:
             raise ConfigError(f"form must be {' or '.join(FORMS)}, got {self.form!r:.60}")
-        for width in self.hidden:
-            if not is_whole(width) or not 1 <= width <= MAX_WIDTH:
-                raise ConfigError(f"hidden must be in whole numbers from 1 to {MAX_WIDTH}, got {width!r:.60}")
+        self.check_widths("hidden")
         if not is_whole(self.waits) or not 0 <= self.waits <= 10**6:
             raise ConfigError(f"waits must be a whole number of at least 0, got {self.waits!r:.60}")
         least = 1 if self.form == "vector" else 0

@@ -1,10 +1,11 @@
 """Compiled inference of placement policies, with recorded decisions."""
 
-from math import exp, log
+from math import log
 
 from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.core.random import draw_uniform, next_raw
+from decima.learning.choosing import best_of, draw, weigh
 from decima.learning.dense import call_dense
 from decima.systems.cloud.engine import fill_mask, is_off, loss_of, ready_at, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
@@ -82,25 +83,6 @@ def score_actions(s, p, count):
 
 
 @njit
-def _best(p, count):
-    best = 0
-    for index in range(1, count):
-        if p.score[index] > p.score[best]:
-            best = index
-    return best
-
-
-@njit
-def _exponentials(p, count):
-    """Fill ``weight`` with exp(score - best) and return their sum."""
-    top, total = p.score[_best(p, count)], 0.0
-    for index in range(count):
-        p.weight[index] = exp(float(p.score[index]) - float(top))
-        total += p.weight[index]
-    return total
-
-
-@njit
 def _uniform(s):
     return draw_uniform(next_raw(s.rng_next, s.rng))
 
@@ -111,13 +93,8 @@ def _choose(s, p, count, total):
     if p.explore > 0.0 and _uniform(s) < p.explore:
         return min(count - 1, int(_uniform(s) * count))
     if p.greedy or p.explore > 0.0:
-        return _best(p, count)
-    left = _uniform(s) * total
-    for index in range(count - 1):
-        left -= p.weight[index]
-        if left < 0.0:
-            return index
-    return count - 1
+        return best_of(p.score, count)
+    return draw(p.weight, count, _uniform(s) * total)
 
 
 @njit
@@ -130,7 +107,7 @@ def _taught(s, p, count):
                 return index
         elif p.taught[action - 1] > p.here[action - 1] and not p.taught_wait:
             return index
-    return _best(p, count)
+    return best_of(p.score, count)
 
 
 @njit
@@ -190,7 +167,7 @@ def play(state, other, policy, mask):
                 _record_inputs(s, p, count)
             if p.decisions == p.limit:
                 return
-            total = _exponentials(p, count)
+            total = weigh(p.score, p.weight, count)
             chosen = _choose(s, p, count, total)
             recorded = chosen
             if p.teacher != NO_TEACHER:

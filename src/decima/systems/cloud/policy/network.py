@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from decima.core.errors import TrainingError
-from decima.learning.automatic import Traced
-from decima.learning.gradient import AdamWeights
-from decima.learning.loss import SUMS, Gradient, Loss
+from decima.learning.automatic import Traced, clipped_gain
+from decima.learning.gradient import Learner
+from decima.learning.loss import Loss
 from decima.learning.perceptron import LEAK
 from decima.learning.quiet import use_single_threaded_operations
 from decima.learning.replay import Transitions
@@ -78,18 +78,18 @@ class PlacementBatch:
         return x, pairs.astype(np.int32), picked.astype(np.int32)
 
 
-class PlacementLearner(AdamWeights):
+class PlacementLearner(Learner):
     """Weights of a placement network, their gradients and Adam.
 
     Args:
         architecture: Shape of the network.
         weights: Float32 [parameters], where to start.
-        **options: Decay of Adam's moments and its epsilon, see :class:`.AdamWeights`.
+        **options: Decay of Adam's moments and its epsilon, see :class:`.Learner`.
     """
 
     def __init__(self, architecture: PlacementArchitecture, weights: np.ndarray, **options: Any) -> None:
         use_single_threaded_operations()
-        super().__init__(weights, **options)
+        super().__init__(weights, CHUNK, **options)
         self.architecture = architecture
         number, vector, whole = tf.TensorSpec([], tf.float32), tf.TensorSpec([None]), tf.TensorSpec([None], tf.int32)
         rows, pairs = tf.TensorSpec([None, architecture.inputs]), tf.TensorSpec([None, 2], tf.int32)
@@ -102,34 +102,24 @@ class PlacementLearner(AdamWeights):
             self._value_gradient, [vector, rows, whole, vector, rows, mask, vector, vector, number, flag, flag]
         )
 
-    def close(self) -> None:
-        """Nothing to free."""
-
     # ---- policies -----------------------------------------------------------------------------------------------
 
-    def gradient(
+    def parts(self, count: int) -> list[slice]:
+        """Chunks of ``count`` decisions, all but the last full."""
+        return [slice(first, first + CHUNK) for first in range(0, count, CHUNK)]
+
+    def chunk_gradient(
         self, batch: PlacementBatch, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
-    ) -> Gradient:
-        """Gradient of the summed loss; see :meth:`decima.learning.gradient.Learner.gradient`.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient of a chunk; see :meth:`.Learner.chunk_gradient`.
 
         The entropy counts as that of the stage; there are no limits and no idle slots.
-
-        Raises:
-            TrainingError: The gradient or the loss is not finite.
         """
-        total, sums = np.zeros(self.architecture.num_parameters, np.float32), np.zeros(len(SUMS))
-        for first in range(0, len(decisions), CHUNK):
-            part = slice(first, first + CHUNK)
-            x, pairs, picked = batch.tensors(decisions[part])
-            weights = (advantages[part].astype(np.float32), log_prob[part].astype(np.float32))
-            options = (loss.ratio, np.float32(loss.clip), np.float32(loss.entropy_weight))
-            values, chunk_sums = self._policy(self._flat, x, pairs, picked, np.int32(len(picked)), *weights, *options)
-            total += values.numpy()
-            sums += chunk_sums.numpy()
-        if not (np.isfinite(total).all() and np.isfinite(sums).all()):
-            what = "gradient" if np.isfinite(sums).all() else "loss"
-            raise TrainingError(f"the {what} of {len(decisions)} decisions is not finite")
-        return Gradient(total, dict(zip(SUMS, sums.tolist(), strict=True)), len(decisions))
+        x, pairs, picked = batch.tensors(decisions)
+        options = (loss.ratio, np.float32(loss.clip), np.float32(loss.entropy_weight))
+        sizes = np.int32(len(picked))
+        values, sums = self._policy(self._flat, x, pairs, picked, sizes, advantages, log_prob, *options)
+        return values.numpy(), sums.numpy()
 
     def _policy_gradient(self, flat, x, pairs, picked, size, advantages, recorded, ratio, clip, entropy_weight):
         """Flat gradient [parameters] and sums [len(SUMS)]; traced once."""
@@ -146,21 +136,10 @@ class PlacementLearner(AdamWeights):
             logs = tf.nn.log_softmax(table)
             log_prob = tf.gather(logs, picked, batch_dims=1)
             entropy = -tf.reduce_sum(tf.where(table > 0.5 * _NEVER, tf.exp(logs) * logs, 0.0), axis=1)
-            change = log_prob - tf.where(ratio, recorded, tf.stop_gradient(log_prob))
-            quotient = tf.exp(change)
-            limited = tf.clip_by_value(quotient, 1.0 - clip, 1.0 + clip)
-            gain = tf.minimum(quotient * advantages, limited * advantages)
+            gain, *about = clipped_gain(log_prob, recorded, advantages, ratio, clip)
             loss = -tf.reduce_sum(gain + entropy_weight * entropy)
         nothing = tf.constant(0.0)
-        sums = [
-            loss,
-            tf.reduce_sum(log_prob),
-            tf.reduce_sum(entropy),
-            nothing,
-            nothing,
-            tf.reduce_sum(quotient - 1.0 - change),
-            tf.reduce_sum(tf.cast(tf.abs(quotient - 1.0) > clip, tf.float32)),
-        ]
+        sums = [loss, tf.reduce_sum(log_prob), tf.reduce_sum(entropy), nothing, nothing, *about]
         return tape.gradient(loss, flat), tf.stack(sums)
 
     # ---- values -------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from decima.core.errors import ConfigError
 from decima.core.grammar import Option
 from decima.core.record import Record
 from decima.learning.dense import dense_layer
@@ -62,11 +61,8 @@ class LearnedPlacement:
     def __init__(
         self, architecture: PlacementArchitecture, weights: np.ndarray, greedy: bool = True, name: str = "learned"
     ) -> None:
-        if not isinstance(weights, np.ndarray) or weights.dtype != np.float32 or not np.isfinite(weights).all():
-            raise ConfigError("weights must be a float32 array of finite numbers")
-        architecture.check_length(weights)
         self.architecture, self.greedy, self.name = architecture, bool(greedy), name
-        self.weights = weights.copy()
+        self.weights = architecture.checked(weights)
         self.values: dict[str, Any] = {}
 
     @property

@@ -4,18 +4,7 @@ from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.cloud.engine import copy_state, reset, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
-from decima.systems.cloud.schedulers.heuristics import (
-    adaptive,
-    consolidate,
-    count_room,
-    fill_by_number,
-    first_fit,
-    follow_plan,
-    greedy,
-    price_vms,
-    random_valid,
-    round_robin,
-)
+from decima.systems.cloud.schedulers import heuristics
 from decima.systems.cloud.schedulers.ilp import good_first, ilp, ilp_typed
 
 (
@@ -28,19 +17,19 @@ from decima.systems.cloud.schedulers.ilp import good_first, ilp, ilp_typed
 def choose(s, rule, parameter):
     """Let a rule fill ``plan``; returns False where it waits."""
     if rule in (RANDOM, RANDOM_PLACING):
-        return random_valid(s, rule == RANDOM)
+        return heuristics.random_valid(s, rule == RANDOM)
     if rule in (RR, RR_CONTINUING):
-        return round_robin(s, rule == RR_CONTINUING)
+        return heuristics.round_robin(s, rule == RR_CONTINUING)
     if rule == RRC:
-        return consolidate(s)
+        return heuristics.consolidate(s)
     if rule == FF:
-        return first_fit(s)
+        return heuristics.first_fit(s)
     if rule == FILL:
-        return fill_by_number(s)
+        return heuristics.fill_by_number(s)
     if rule in (AEP, AEP_INVERTED):
-        return adaptive(s, rule == AEP_INVERTED)
+        return heuristics.adaptive(s, rule == AEP_INVERTED)
     if rule == GIO:
-        return greedy(s)
+        return heuristics.greedy(s)
     if rule == ILP:
         return ilp(s)
     if rule == ILP_EXACT:
@@ -49,7 +38,7 @@ def choose(s, rule, parameter):
         return ilp_typed(s, s.beta if parameter < 0.0 else parameter)
     if rule == GOOD_FIRST:
         return good_first(s)
-    return follow_plan(s)
+    return heuristics.follow_plan(s)
 
 
 @njit
@@ -94,8 +83,8 @@ def answer(state, other, placing):
 def added_costs(state, run_s, costs):
     """Fill the cost of using each VM, float64 [VMs]; returns whether the job fits."""
     s = placement_at(state)
-    fits = count_room(s)
-    price_vms(s, run_s)
+    fits = heuristics.count_room(s)
+    heuristics.price_vms(s, run_s)
     for vm in range(s.num_vms):
         costs[vm] = s.key[vm]
     return fits

@@ -10,7 +10,7 @@ import numpy as np
 
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
-from decima.learning.perceptron import MAX_WIDTH, NetworkShape, Perceptron
+from decima.learning.perceptron import NetworkShape, Perceptron
 from decima.systems.heterogeneous.schedulers.priorities import CHANGING, RANKS, SETS
 
 #: Sums over the nodes of a job and over jobs enter the summaries divided by these, which the weights could do as well.
@@ -52,15 +52,10 @@ class NodeArchitecture(NetworkShape):
     def __post_init__(self) -> None:
         if self.features not in SETS:
             raise ConfigError(f"features must be one of {', '.join(SETS)}, got {self.features!r:.60}")
+        self.check_widths("embedding", "hidden", "score_hidden")
         for name in ("hidden", "score_hidden"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
             if not 1 <= len(getattr(self, name)) < MAX_LAYERS:
                 raise ConfigError(f"{name} must have 1 to {MAX_LAYERS - 1} widths, got {getattr(self, name)}")
-        widths = [("embedding", self.embedding)]
-        widths += [(name, width) for name in ("hidden", "score_hidden") for width in getattr(self, name)]
-        for name, width in widths:
-            if not is_whole(width) or not 1 <= width <= MAX_WIDTH:
-                raise ConfigError(f"{name} must be in whole numbers from 1 to {MAX_WIDTH}, got {width!r:.60}")
         if not is_whole(self.layers) or not 0 <= self.layers <= 100:
             raise ConfigError(f"layers must be a whole number from 0 to 100, got {self.layers!r:.60}")
 

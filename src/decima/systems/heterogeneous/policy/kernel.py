@@ -5,12 +5,13 @@ was assigned; what node and job contribute to the first layer of the score netwo
 decision costs the rest of the score network for every node that can be decided.
 """
 
-from math import exp, log
+from math import log
 
 import numpy as np
 
 from decima.core.decision import CompiledDecision
 from decima.core.jit import njit
+from decima.learning.choosing import draw, weigh
 from decima.learning.dense import call_dense
 from decima.learning.perceptron import LEAK
 from decima.systems.heterogeneous.fields import plan_at
@@ -302,19 +303,10 @@ def choose(address):
             wanted = row
     if sane != 0.0:
         policy.failed = 1
-    total = 0.0
-    for row in range(state.size):
-        policy.weight[row] = exp(float(policy.score[row]) - largest)
-        total += policy.weight[row]
+    total = weigh(policy.score, policy.weight, state.size)
     taken = best
     if not policy.greedy:
-        rest = policy.draws[2 * step] * total
-        taken = state.size - 1
-        for row in range(state.size - 1):
-            rest -= policy.weight[row]
-            if rest < 0.0:
-                taken = row
-                break
+        taken = draw(policy.weight, state.size, policy.draws[2 * step] * total)
     if wanted == NONE:
         wanted = taken
     elif policy.draws[2 * step + 1] < policy.share:

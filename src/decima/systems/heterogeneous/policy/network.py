@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from decima.core.errors import TrainingError
 from decima.learning.automatic import setter, trace
 from decima.learning.gradient import AdamWeights
-from decima.learning.layers import PerceptronLayer, StageMessages, softmax_of_segments, sum_by
+from decima.learning.layers import FlatModel, StageMessages, softmax_of_segments, sum_by, tensor_specs
 from decima.learning.loss import Gradient
 from decima.systems.heterogeneous.policy.architecture import JOBS, NODES, NodeArchitecture
 from decima.systems.heterogeneous.policy.batch import TENSORS, NodeBatch
@@ -36,7 +35,7 @@ class NodeMessages(StageMessages):
         return self.update(self.aggregate(self.message(e)))
 
 
-class NodeNetwork(keras.Model):
+class NodeNetwork(FlatModel):
     """Probabilities of recorded choices of nodes, and scores of all nodes that could be chosen.
 
     Called with the tensors of :class:`decima.systems.heterogeneous.policy.batch.NodeBatch` it returns what
@@ -49,10 +48,8 @@ class NodeNetwork(keras.Model):
     """
 
     def __init__(self, architecture: NodeArchitecture, depth: int, weights: np.ndarray | None = None) -> None:
-        super().__init__(name=f"nodes_{architecture.name}")
-        self.architecture, self.depth = architecture, depth
-        self.perceptrons = [PerceptronLayer(perceptron) for perceptron in architecture.perceptrons]
-        self._by_name = {layer.name: layer for layer in self.perceptrons}
+        super().__init__(f"nodes_{architecture.name}", architecture)
+        self.depth = depth
         if architecture.graph:
             self.messages = NodeMessages(self._by_name.get("f", tf.identity), self._by_name["g"])
         self.built = True
@@ -62,21 +59,11 @@ class NodeNetwork(keras.Model):
     @property
     def signature(self) -> dict[str, tf.TensorSpec]:
         """Specification of the tensors that it is called with."""
-        fixed = {"F": len(self.architecture.node_features)}
-        return {
-            name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
-            for name, (dtype, shape) in TENSORS.items()
-        }
+        return tensor_specs(TENSORS, F=len(self.architecture.node_features))
 
     def tensors(self, batch: NodeBatch, decisions: np.ndarray) -> dict[str, np.ndarray]:
         """What it is called with for some decisions of a batch, int [D]."""
         return batch.tensors(decisions)
-
-    def set_flat(self, weights: np.ndarray) -> None:
-        """Take over all weights, float32 [parameters] in the order of the architecture's ``shapes``."""
-        parts = self.architecture.split(np.asarray(weights, dtype=np.float32))
-        for variable, value in zip(self.trainable_variables, parts.values(), strict=True):
-            variable.assign(value)
 
     def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Log-probabilities and entropies; see the class."""

@@ -1,34 +1,18 @@
 """Recipes of policies that choose nodes: that of the paper (Algorithm 1), and ours."""
 
-from decima.learning.recipe import register_recipe
+from decima.learning.recipe import FAST, register_recipe
 
-_FAST = {
-    "algorithm": "ppo",
+_FAST = FAST | {
     "teacher": "linear_rank",
     "teacher_iterations": 80,
     "teacher_sequences": 6,
     "teacher_lr": 3e-3,
     "teacher_lr_end": 5e-4,
-    "epochs": 2,
-    "minibatches": 4,
     "sequences": 4,
-    "rollouts": 8,
     "lr_start": 3e-4,
     "lr_end": 5e-5,
-    "lr_shape": "geometric",
-    "gradient_norm": 1.0,
-    "loss_reduction": "mean",
-    "entropy_start": 0.0,
-    "entropy_end": 0.0,
-    "entropy_iterations": None,
-    "effect_classes": True,
-    "baseline": "regression",
-    "baseline_memory": 0.9,
     "normalise": "sequence",
     "reward_scale_s": 1.0,
-    "episode_start_s": None,
-    "differential": False,
-    "validate_every": 10,
     "validation_sequences": 40,
     "validation_seeds": 0,
     "iterations": 180,

@@ -13,7 +13,7 @@ import numpy as np
 
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
-from decima.learning.perceptron import MAX_WIDTH, NetworkShape, Perceptron
+from decima.learning.perceptron import NetworkShape, Perceptron
 from decima.systems.spark.policy.features import (
     AS_LOGARITHMS,
     CODES,
@@ -127,13 +127,8 @@ class Architecture(NetworkShape):
             raise ConfigError("feature_log needs the features of the paper")
         self._check_idling()
         self._check_classes()
-        for name in ("hidden", "score_hidden"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        numbers = [("max_executors", self.max_executors, MAX_EXECUTORS), ("embedding", self.embedding, MAX_WIDTH)]
-        numbers += [(name, width, MAX_WIDTH) for name in ("hidden", "score_hidden") for width in getattr(self, name)]
-        for name, value, most in numbers:
-            if not is_whole(value) or not 1 <= value <= most:
-                raise ConfigError(f"{name} must be in whole numbers from 1 to {most}, got {value!r:.60}")
+        self.check_widths("max_executors", most=MAX_EXECUTORS)
+        self.check_widths("embedding", "hidden", "score_hidden")
 
     def _check_idling(self) -> None:
         """Refuse options of idle slots that are out of range or contradict each other."""

@@ -8,11 +8,10 @@ Source: §5.1 Eq. 1, §5.2. Notation as in :class:`decima.systems.spark.policy.a
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from decima.learning.layers import PerceptronLayer, StageMessages, gather_ascending, softmax_of_segments, sum_by
+from decima.learning.layers import FlatModel, StageMessages, gather_ascending, softmax_of_segments, sum_by, tensor_specs
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE, Architecture
 from decima.systems.spark.policy.batch import TENSORS, GraphBatch
 from decima.systems.spark.policy.features import JOB_FEATURES
@@ -21,22 +20,7 @@ from decima.systems.spark.policy.features import JOB_FEATURES
 _NEVER = -1e30
 
 
-def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.TensorSpec]:
-    """Specification of a batch's tensors, for one trace for all batches.
-
-    Args:
-        architecture: Shape of the network.
-        num_levels: ``num_levels`` of the network and of ``GraphBatch.tensors``.
-    """
-    fixed = {"F": architecture.num_features, "L": num_levels, "S": architecture.shape_width}
-    fixed["E"] = architecture.class_width
-    return {
-        name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
-        for name, (dtype, shape) in TENSORS.items()
-    }
-
-
-class DecimaNetwork(keras.Model):
+class DecimaNetwork(FlatModel):
     """Probabilities of recorded decisions.
 
     Called with the tensors of :class:`decima.systems.spark.policy.batch.GraphBatch`, it returns float32 [D] each:
@@ -58,11 +42,8 @@ class DecimaNetwork(keras.Model):
     def __init__(
         self, architecture: Architecture, num_levels: int | None = None, weights: np.ndarray | None = None
     ) -> None:
-        super().__init__(name=f"decima_{architecture.name}")
-        self.architecture = architecture
+        super().__init__(f"decima_{architecture.name}", architecture)
         self.num_levels = num_levels
-        self.perceptrons = [PerceptronLayer(perceptron) for perceptron in architecture.perceptrons]
-        self._by_name = {layer.name: layer for layer in self.perceptrons}
         if architecture.graph_embedding:
             self.messages = StageMessages(self._by_name["stage_f"], self._by_name.get("stage_g"))
         self.built = True
@@ -72,17 +53,13 @@ class DecimaNetwork(keras.Model):
     @property
     def signature(self) -> dict[str, tf.TensorSpec]:
         """Specification of the tensors that it is called with; to trace it, ``num_levels`` is needed."""
-        return signature(self.architecture, self.num_levels)
+        architecture = self.architecture
+        sizes = {"F": architecture.num_features, "S": architecture.shape_width, "E": architecture.class_width}
+        return tensor_specs(TENSORS, L=self.num_levels, **sizes)
 
     def tensors(self, batch: GraphBatch, decisions: np.ndarray) -> dict[str, np.ndarray]:
         """What it is called with for some decisions of a batch, int [D]."""
         return batch.tensors(decisions, self.num_levels)
-
-    def set_flat(self, weights: np.ndarray) -> None:
-        """Take over all weights, float32 [parameters] in the order of ``Architecture.shapes``."""
-        parts = self.architecture.split(np.asarray(weights, dtype=np.float32))
-        for variable, value in zip(self.trainable_variables, parts.values(), strict=True):
-            variable.assign(value)
 
     def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Log-probabilities and entropies; see the class."""

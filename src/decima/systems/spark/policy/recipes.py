@@ -2,35 +2,19 @@
 
 from typing import Any
 
-from decima.learning.recipe import register_recipe
+from decima.learning.recipe import FAST, register_recipe
 
-_FAST: dict[str, Any] = {
-    "algorithm": "ppo",
+_FAST: dict[str, Any] = FAST | {
     "sequences": 4,
-    "rollouts": 8,
-    "epochs": 2,
-    "minibatches": 4,
     "lr_start": 5e-4,
     "lr_end": 5e-5,
-    "lr_shape": "geometric",
-    "gradient_norm": 1.0,
-    "loss_reduction": "mean",
-    "entropy_start": 0.0,
-    "entropy_end": 0.0,
-    "entropy_iterations": None,
-    "effect_classes": True,
-    "baseline": "regression",
-    "baseline_memory": 0.9,
     "trace_s": 10.0,
     "trace_end_s": 100.0,
     "normalise": "all",
-    "episode_start_s": None,
-    "differential": False,
     "teacher": "capped_srw",
     "teacher_iterations": 40,
     "teacher_lr": 3e-3,
     "teacher_lr_end": 3e-3,
-    "validate_every": 10,
     "validation_sequences": 40,
     "iterations": 320,
 }

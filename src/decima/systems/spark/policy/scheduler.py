@@ -122,7 +122,7 @@ class LearnedScheduler(CompiledScheduler):
 
     @weights.setter
     def weights(self, weights: np.ndarray) -> None:
-        self._weights = _checked_weights(self._architecture, weights)
+        self._weights = self._architecture.checked(weights)
 
     def network(self) -> DecimaNetwork:
         """The same network as a Keras model, with a copy of these weights.
@@ -251,20 +251,6 @@ class LearnedScheduler(CompiledScheduler):
         if state.no_answer:
             raise InvalidDecisionError(state.describe_invalid())
         return decision
-
-
-def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndarray:
-    """A read-only copy of the weights."""
-    if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
-        shown = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
-        raise ConfigError(f"weights must be a float32 array, got {shown}")
-    architecture.split(weights)
-    if not np.isfinite(weights).all():
-        index = int(np.flatnonzero(~np.isfinite(weights))[0])
-        raise ConfigError(f"weights must be finite, number {index} is {weights[index]}")
-    weights = np.array(weights)
-    weights.setflags(write=False)
-    return weights
 
 
 def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState) -> dict[str, int]:

@@ -3,18 +3,10 @@
 from decima.core.heap import heap_push
 from decima.core.jit import njit
 from decima.systems.spark.fields import MOVE, NONE, TASK
+from decima.systems.spark.rules import pools
 from decima.systems.spark.rules.classes import count_unexhausted, fits_class, keep_of_class, no_stage_left, of_class
 from decima.systems.spark.rules.durations import FIRST, FRESH, REST, launch_duration, straggle
 from decima.systems.spark.rules.frontier import first_frontier_stage, remove_runnable, show_classes, update_saturation
-from decima.systems.spark.rules.pools import (
-    detach,
-    join_job_pool,
-    join_pool_of_job,
-    leave_stage,
-    mark_pool,
-    release_class,
-    reserve_executor,
-)
 from decima.systems.spark.rules.speculation import begin_copy
 
 
@@ -39,7 +31,7 @@ def _exhaust(state, stage):
         job = state.stage_job[stage]
         for executor_class in range(state.num_classes):
             if no_stage_left(state, job, executor_class):
-                release_class(state, job, executor_class)
+                pools.release_class(state, job, executor_class)
 
 
 @njit(forceinline=True)
@@ -74,7 +66,7 @@ def launch(state, executor, stage):
     last = state.executor_last[executor]
     situation = REST if last == stage else (FIRST if last != NONE else FRESH)
     if state.executor_stage[executor] != stage:
-        leave_stage(state, executor)
+        pools.leave_stage(state, executor)
         state.executor_stage[executor] = stage
         state.stage_executors[stage] += 1
         if state.num_classes > 1:
@@ -87,8 +79,8 @@ def launch(state, executor, stage):
 @njit
 def start_move(state, executor, stage):
     """Send the executor to a stage; it arrives after the moving delay (§6.2)."""
-    leave_stage(state, executor)
-    detach(state, executor)
+    pools.leave_stage(state, executor)
+    pools.detach(state, executor)
     state.executor_destination[executor] = stage
     state.executor_moving[executor] = 1
     state.stage_moving[stage] += 1
@@ -104,7 +96,7 @@ def idle_on_decision(state, executor):
     That holds until all idle executors are called up (``reoffer``); if it happened since the decision, it is offered.
     """
     if state.reoffer and state.executor_calls[executor] != state.calls:
-        mark_pool(state, state.executor_pool[executor])
+        pools.mark_pool(state, state.executor_pool[executor])
 
 
 @njit
@@ -114,12 +106,12 @@ def wait_for_stage(state, executor):
     It is offered again when a stage of the job becomes runnable, not when one of another job does; at once if that
     happened since the decision (``reoffer``).
     """
-    join_job_pool(state, executor)
+    pools.join_job_pool(state, executor)
     pool = state.executor_pool[executor]
     if state.reoffer and state.executor_calls[executor] < state.job_calls[pool]:
-        mark_pool(state, pool)
+        pools.mark_pool(state, pool)
         return
-    reserve_executor(state, executor)
+    pools.reserve_executor(state, executor)
 
 
 @njit
@@ -133,7 +125,7 @@ def fall_back(state, executor):
     job = state.executor_job[executor]
     state.executor_calls[executor] = NONE
     if state.reoffer:
-        mark_pool(state, join_pool_of_job(state, executor))
+        pools.mark_pool(state, pools.join_pool_of_job(state, executor))
         return
     if job != NONE:
         stage = state.runnable_head[job]
@@ -152,4 +144,4 @@ def fall_back(state, executor):
                 start_move(state, executor, stage)
                 update_saturation(state, stage)
                 return
-    join_pool_of_job(state, executor)
+    pools.join_pool_of_job(state, executor)

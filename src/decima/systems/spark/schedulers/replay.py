@@ -17,18 +17,7 @@ from decima.core.checks import LARGEST_MS, is_number
 from decima.core.errors import ConfigError, DataUnavailableError, InvalidDecisionError
 from decima.core.files import read_json
 from decima.core.grammar import Option
-from decima.systems.spark.decision import (
-    DECISION_COLUMNS,
-    DEFAULTS,
-    JOB_COLUMN,
-    LIMIT,
-    NONE_COLUMNS,
-    NUM_COLUMNS,
-    OPTION_PARTS,
-    PART_COLUMNS,
-    PARTS,
-    USED_COLUMN,
-)
+from decima.systems.spark import decision
 from decima.systems.spark.schedulers.interface import Decision, Observation
 from decima.systems.spark.schedulers.registry import register
 
@@ -38,12 +27,12 @@ if TYPE_CHECKING:
 #: (job, stage inside the job, limit, ...); job and stage are None to leave the offered executors idle.
 LoggedDecision = tuple[float | None, ...]
 
-_ROW = ("job", *(part.name for part in PARTS))
+_ROW = ("job", *(part.name for part in decision.PARTS))
 # Numbers of entries that a row may have. Parts that came later are missing in older files: they have their defaults.
-_SHORT, _LOGGED = range(LIMIT + 2, len(_ROW) + 1), range(USED_COLUMN + 1, NUM_COLUMNS + 1)
+_SHORT, _LOGGED = range(decision.LIMIT + 2, len(_ROW) + 1), range(decision.USED_COLUMN + 1, decision.NUM_COLUMNS + 1)
 _FORM = (
-    f"expected [{', '.join(_ROW[: LIMIT + 2])}] and if wanted {' and '.join(_ROW[LIMIT + 2 :])}, or the columns of "
-    f"a log: {', '.join(DECISION_COLUMNS)}"
+    f"expected [{', '.join(_ROW[: _SHORT[0]])}] and if wanted {' and '.join(_ROW[_SHORT[0] :])}, or the columns of "
+    f"a log: {', '.join(decision.DECISION_COLUMNS)}"
 )
 _LARGEST = 2**31 - 1
 
@@ -111,7 +100,7 @@ class Replay:
         job, stage, *options = self._decisions[asked]
         if job is None:
             return Decision.idle()
-        chosen = {part.attribute: value for part, value in zip(OPTION_PARTS, options, strict=True)}
+        chosen = {part.attribute: value for part, value in zip(decision.OPTION_PARTS, options, strict=True)}
         return Decision(self._stage_id(state, asked, job, stage), **chosen)
 
     def __enter__(self) -> Replay:
@@ -168,16 +157,16 @@ def _decision(where: str, row: Any) -> LoggedDecision:
     if not isinstance(row, list) or (len(row) not in _SHORT and len(row) not in _LOGGED):
         raise InvalidDecisionError(f"{where} is {json.dumps(row)}; {_FORM}")
     if len(row) in _LOGGED:
-        row = [row[column] for column in (JOB_COLUMN, *PART_COLUMNS) if column < len(row)]
+        row = [row[column] for column in (decision.JOB_COLUMN, *decision.PART_COLUMNS) if column < len(row)]
     job, stage, *parts = row
-    options = [*parts, *DEFAULTS[1 + len(parts) :]]
-    for index, part in enumerate(OPTION_PARTS):
-        if options[index] is None and part.column in NONE_COLUMNS:
+    options = [*parts, *decision.DEFAULTS[1 + len(parts) :]]
+    for index, part in enumerate(decision.OPTION_PARTS):
+        if options[index] is None and part.column in decision.NONE_COLUMNS:
             options[index] = part.default
     idle = job is None and stage is None
     valid = all(
         (_is_option(value) if part.whole else _is_time(value)) or value == part.default
-        for part, value in zip(OPTION_PARTS, options, strict=True)
+        for part, value in zip(decision.OPTION_PARTS, options, strict=True)
     )
     if not (valid and (idle or (_is_index(job) and _is_index(stage)))):
         shown = ", ".join(map(json.dumps, (job, stage, *parts)))

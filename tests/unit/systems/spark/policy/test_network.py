@@ -16,6 +16,7 @@ pytestmark = pytest.mark.tensorflow
 
 tf = pytest.importorskip("tensorflow")
 network = pytest.importorskip("decima.systems.spark.policy.network")
+layers = pytest.importorskip("decima.learning.layers")
 
 EXECUTORS = 8
 PAPER, RELEASED = Architecture.paper(max_executors=12), Architecture.released(max_executors=12)
@@ -255,10 +256,10 @@ def test_edges_may_have_features():
     """Stage 2 after 0 and 1, stage 3 after 2; f takes one number of the child and two of the edge."""
     rng = np.random.default_rng(0)
     perceptron = Perceptron("stage_f", (3, 4, 1))
-    f = network.PerceptronLayer(perceptron)
+    f = layers.PerceptronLayer(perceptron)
     for kernel in f.kernels:
         kernel.assign(rng.normal(size=kernel.shape))
-    messages = network.StageMessages(f, None)
+    messages = layers.StageMessages(f, None)
     e = rng.normal(size=(4, 1)).astype(np.float32)
     edges = [(0, 2), (1, 2), (2, 3)]
     x = rng.normal(size=(3, 2)).astype(np.float32)
@@ -327,7 +328,7 @@ def test_one_trace_serves_all_batches():
     model = network.DecimaNetwork(PAPER, 12, weights)
     traces = []
 
-    @tf.function(input_signature=[network.signature(PAPER, 12)])
+    @tf.function(input_signature=[model.signature])
     def outputs(batch):
         traces.append(1)
         return model(batch)

@@ -7,15 +7,11 @@ from math import log
 
 from decima.core.checks import LARGEST_MS
 from decima.core.jit import njit
+from decima.learning.choosing import best_of, draw, weigh
 from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel import layout as place
 from decima.systems.spark.policy.kernel.embedding import run_layers
-from decima.systems.spark.policy.kernel.layout import (
-    DELAY_CONTEXT,
-    DELAYS,
-    HOLD,
-    D,
-)
-from decima.systems.spark.policy.kernel.scores import best_index, draw_index, scores_finite, stage_context, weigh_scores
+from decima.systems.spark.policy.kernel.scores import scores_finite, stage_context
 from decima.systems.spark.rules.choices import offers_working
 from decima.systems.spark.rules.delays import refuse_delay, slot_length_ms
 
@@ -35,9 +31,9 @@ def _may_hold(state):
 def delay_free(state, stage):
     """1 if the head d chooses for a stage, since it may be delayed."""
     policy = policy_of(state)
-    if policy.net_layout[DELAYS] == 0 or refuse_delay(state, stage) != 0:
+    if policy.net_layout[place.DELAYS] == 0 or refuse_delay(state, stage) != 0:
         return 0
-    if policy.net_layout[HOLD]:
+    if policy.net_layout[place.HOLD]:
         return 1 if _may_hold(state) else 0
     return 1 if _slot_length_ms(state, stage) > 0.0 else 0
 
@@ -46,12 +42,12 @@ def delay_free(state, stage):
 def _weigh_delays(state, stage):
     """Score and weigh all r; returns the best r and the sum of the weights."""
     policy = policy_of(state)
-    count = policy.net_layout[DELAYS] + 1
-    width = stage_context(state, stage, policy.net_layout[DELAY_CONTEXT])
-    run_layers(state, D, 0, policy.net_input, 0, width, 1, policy.net_score, 0, count)
+    count = policy.net_layout[place.DELAYS] + 1
+    width = stage_context(state, stage, policy.net_layout[place.DELAY_CONTEXT])
+    run_layers(state, place.D, 0, policy.net_input, 0, width, 1, policy.net_score, 0, count)
     if not scores_finite(state, count):
         return 0, 0.0
-    return best_index(state, count), weigh_scores(state, count)
+    return best_of(policy.net_score, count), weigh(policy.net_score, policy.net_weight, count)
 
 
 @njit
@@ -68,8 +64,8 @@ def choose_delay(state, stage, uniform):
     best, total = _weigh_delays(state, stage)
     if total == 0.0:
         return 0, 0.0
-    count = policy.net_layout[DELAYS] + 1
-    chosen = best if policy.net_greedy else draw_index(state, count, total, uniform)
+    count = policy.net_layout[place.DELAYS] + 1
+    chosen = best if policy.net_greedy else draw(policy.net_weight, count, uniform * total)
     return chosen, _log_chance(state, best, total, chosen)
 
 
@@ -82,7 +78,7 @@ def delay_of_teacher(state, stage, length_ms):
         stage: The stage.
         length_ms: Length of the teacher's slot in ms; 0 for none, and anything above where the policy holds instead.
     """
-    most = policy_of(state).net_layout[DELAYS]
+    most = policy_of(state).net_layout[place.DELAYS]
     chosen = 0
     if length_ms > 0.0:
         chosen = int(min(max(round(length_ms / delay_ms(state, stage, 1)), 1.0), float(most)))
@@ -101,4 +97,4 @@ def delay_ms(state, stage, chosen):
         stage: The stage to delay.
         chosen: r, at least 1.
     """
-    return min(_slot_length_ms(state, stage), LARGEST_MS) * chosen / policy_of(state).net_layout[DELAYS]
+    return min(_slot_length_ms(state, stage), LARGEST_MS) * chosen / policy_of(state).net_layout[place.DELAYS]

@@ -11,22 +11,8 @@ from decima.core.jit import njit
 from decima.learning.dense import call_dense
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of
-from decima.systems.spark.policy.kernel.layout import (
-    CLUSTER_F,
-    CLUSTER_G,
-    CLUSTER_MEAN,
-    EMBEDDING,
-    GRAPH,
-    INPUT,
-    JOB_F,
-    JOB_G,
-    NET_HEAD,
-    NUM_FEATURES,
-    STAGE_F,
-    STAGE_G,
-    WIDTH,
-    entry_of,
-)
+from decima.systems.spark.policy.kernel import layout as place
+from decima.systems.spark.policy.kernel.layout import entry_of
 from decima.systems.spark.policy.kernel.observation import observe_job
 
 # Rows that pass through a perceptron together: their activations stay in the nearest cache.
@@ -54,12 +40,12 @@ def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_st
             copy_numbers(out, o_first + row * o_stride, x, x_first + row * x_stride, layout[at + 2])
         return
     w = policy.net_weights
-    half = ROWS * layout[WIDTH]
+    half = ROWS * layout[place.WIDTH]
     for first in range(0, rows, ROWS):
         number = min(ROWS, rows - first)
         source, s_first, s_stride = x, x_first + first * x_stride, x_stride
         for layer in range(start, count):
-            entry = at + NET_HEAD + 4 * layer
+            entry = at + place.NET_HEAD + 4 * layer
             inputs = layout[entry + 2]
             outputs = layout[entry + 3]
             last = layer == count - 1
@@ -125,15 +111,15 @@ def _add_messages(state, slot, embedding):
 def _embed_stages(state, stages):
     """Embed all stages of the group: e, in ``net_rows``."""
     policy = policy_of(state)
-    features = policy.net_layout[NUM_FEATURES]
-    embedding = policy.net_layout[EMBEDDING]
+    features = policy.net_layout[place.NUM_FEATURES]
+    embedding = policy.net_layout[place.EMBEDDING]
     width = features + embedding
     rows = policy.net_rows
     top = _sort_by_level(state, stages, policy.net_num_levels)
     for slot in range(stages):
         position = policy.net_order[slot] * width
         copy_numbers(rows, slot * width, policy.net_xe, position, features)
-    run_layers(state, INPUT, 0, rows, 0, width, stages, policy.net_h, 0, embedding)
+    run_layers(state, place.INPUT, 0, rows, 0, width, stages, policy.net_h, 0, embedding)
     start = 0
     for level in range(top):
         sending = policy.net_level_end[2 * level]
@@ -142,7 +128,7 @@ def _embed_stages(state, stages):
             for slot in range(start, end):
                 _add_messages(state, slot, embedding)
             run_layers(
-                state, STAGE_G, 0, policy.net_sum, start * embedding, embedding, end - start,
+                state, place.STAGE_G, 0, policy.net_sum, start * embedding, embedding, end - start,
                 rows, start * width + features, width,
             )  # fmt: skip
             for slot in range(start, end):
@@ -152,7 +138,7 @@ def _embed_stages(state, stages):
             for slot in range(start, end):
                 copy_numbers(rows, slot * width + features, policy.net_h, slot * embedding, embedding)
         run_layers(
-            state, STAGE_F, 0, rows, start * width + features, width, sending - start,
+            state, place.STAGE_F, 0, rows, start * width + features, width, sending - start,
             policy.net_message, start * embedding, embedding,
         )  # fmt: skip
         start = end
@@ -166,9 +152,9 @@ def _embed_group(state, stages, jobs):
     """Embed a group: e of its stages, y and f_cluster(y) of its jobs."""
     policy = policy_of(state)
     _embed_stages(state, stages)
-    embedding = policy.net_layout[EMBEDDING]
-    width = policy.net_layout[NUM_FEATURES] + embedding
-    run_layers(state, JOB_F, 0, policy.net_rows, 0, width, stages, policy.net_message, 0, embedding)
+    embedding = policy.net_layout[place.EMBEDDING]
+    width = policy.net_layout[place.NUM_FEATURES] + embedding
+    run_layers(state, place.JOB_F, 0, policy.net_rows, 0, width, stages, policy.net_message, 0, embedding)
     first = 0
     for index in range(jobs):
         end = first + policy.net_job_size[policy.net_jobs[index]]
@@ -178,8 +164,8 @@ def _embed_group(state, stages, jobs):
                 total += policy.net_message[policy.net_slot[policy.net_stages[position]] * embedding + k]
             policy.net_sum[index * embedding + k] = np.float32(total)
         first = end
-    run_layers(state, JOB_G, 0, policy.net_sum, 0, embedding, jobs, policy.net_h, 0, embedding)
-    run_layers(state, CLUSTER_F, 0, policy.net_h, 0, embedding, jobs, policy.net_message, 0, embedding)
+    run_layers(state, place.JOB_G, 0, policy.net_sum, 0, embedding, jobs, policy.net_h, 0, embedding)
+    run_layers(state, place.CLUSTER_F, 0, policy.net_h, 0, embedding, jobs, policy.net_message, 0, embedding)
     for index in range(jobs):
         position = policy.net_jobs[index] * embedding
         copy_numbers(policy.net_y, position, policy.net_h, index * embedding, embedding)
@@ -190,24 +176,24 @@ def _embed_group(state, stages, jobs):
 def _embed_cluster(state):
     """Embed the cluster: z, from the sum or the mean over all active jobs."""
     policy = policy_of(state)
-    embedding = policy.net_layout[EMBEDDING]
+    embedding = policy.net_layout[place.EMBEDDING]
     for k in range(embedding):
         policy.net_total[k] = 0.0
     for index in range(state.num_active):
         position = state.active[index] * embedding
         for k in range(embedding):
             policy.net_total[k] += policy.net_cluster_f[position + k]
-    jobs = float(state.num_active) if policy.net_layout[CLUSTER_MEAN] else 1.0
+    jobs = float(state.num_active) if policy.net_layout[place.CLUSTER_MEAN] else 1.0
     for k in range(embedding):
         policy.net_sum[k] = np.float32(policy.net_total[k] / jobs)
-    run_layers(state, CLUSTER_G, 0, policy.net_sum, 0, embedding, 1, policy.net_z, 0, embedding)
+    run_layers(state, place.CLUSTER_G, 0, policy.net_sum, 0, embedding, 1, policy.net_z, 0, embedding)
 
 
 @njit
 def embed(state):
     """Bring features and embeddings of all active jobs and of the cluster up to date."""
     policy = policy_of(state)
-    graph = policy.net_layout[GRAPH]
+    graph = policy.net_layout[place.GRAPH]
     stages = 0
     jobs = 0
     for index in range(state.num_active):

@@ -12,32 +12,10 @@ from collections import namedtuple
 import numpy as np
 
 from decima.core.jit import njit
-from decima.learning.backward import (
-    ROWS,
-    add_to,
-    backward,
-    copy_to,
-    forward,
-    leak,
-    total_width,
-    transpose,
-    widest,
-)
-from decima.systems.spark.policy.kernel.layout import (
-    CLUSTER_F,
-    CLUSTER_G,
-    CLUSTER_MEAN,
-    EMBEDDING,
-    INPUT,
-    JOB_F,
-    JOB_G,
-    NETS,
-    STAGE_F,
-    STAGE_G,
-    entry_of,
-)
+from decima.learning.backward import ROWS, Net, add_to, backward, copy_to, forward, leak, total_width, transpose, widest
+from decima.systems.spark.policy.kernel import layout as place
+from decima.systems.spark.policy.kernel.layout import entry_of
 
-Net = namedtuple("Net", ["code", "layout", "w", "wt", "grad", "acts", "scratch"])
 #: x and e of all nodes, y of all instances, z of all decisions, and the gradients of e, y and z.
 Seen = namedtuple("Seen", ["xe", "y", "z", "de", "dy", "dz"])
 
@@ -53,7 +31,7 @@ def new_net(code, layout, weights):
     """Weights with their transposed kernels, gradients of 0 and workspace."""
     wt = np.zeros_like(weights)
     most, room = 1, 1
-    for which in range(len(NETS)):
+    for which in range(len(place.NETS)):
         transpose(layout, entry_of(which), weights, wt)
         most = max(most, widest(layout, entry_of(which)))
         room = max(room, total_width(layout, entry_of(which)))
@@ -66,7 +44,7 @@ def new_net(code, layout, weights):
 def new_seen(layout, chunk):
     """Room for the embeddings of a chunk, and its x."""
     nodes, features = chunk.x.shape
-    width, instances, decisions = layout[EMBEDDING], len(chunk.shape), len(chunk.choice)
+    width, instances, decisions = layout[place.EMBEDDING], len(chunk.shape), len(chunk.choice)
     xe = numbers(nodes * (features + width))
     for node in range(nodes):
         for k in range(features):
@@ -83,8 +61,8 @@ def _run(net, which, x, x_first, x_stride, rows, out, out_first, out_stride):
     at = entry_of(which)
     for first in range(0, rows, ROWS):
         forward(
-            net.code, net.layout, at, net.w, 0, net.layout[at], x, x_first + first * x_stride, x_stride,
-            min(ROWS, rows - first), net.acts, ROWS, out, out_first + first * out_stride, out_stride,
+            net, at, 0, net.layout[at], x, x_first + first * x_stride, x_stride, min(ROWS, rows - first),
+            net.acts, ROWS, out, out_first + first * out_stride, out_stride,
         )  # fmt: skip
 
 
@@ -104,17 +82,11 @@ def _reverse(net, which, x, x_first, x_stride, rows, up, up_first, down, down_fi
         start, above = x_first + first * x_stride, up_first + first * width
         if net.layout[at]:
             end = net.layout[at] if rectified else net.layout[at] - 1
-            forward(
-                net.code, net.layout, at, net.w, 0, end, x, start, x_stride, count, net.acts, ROWS, net.acts, output,
-                width,
-            )  # fmt: skip
+            forward(net, at, 0, end, x, start, x_stride, count, net.acts, ROWS, net.acts, output, width)
         if rectified:
             leak(up, above, net.acts, output, count * width)
         position = down_first + first * down_stride if down_first >= 0 else -1
-        backward(
-            net.code, net.layout, at, net.w, net.wt, net.grad, 0, x, start, x_stride, count, net.acts, ROWS,
-            up, above, down, position, down_stride, net.scratch,
-        )  # fmt: skip
+        backward(net, at, 0, x, start, x_stride, count, net.acts, ROWS, up, above, down, position, down_stride)
 
 
 @njit
@@ -135,7 +107,7 @@ def embed(net, chunk, seen):
     """Write e, y and z of a chunk; returns what the reverse needs."""
     nodes, features = chunk.x.shape
     instances, decisions = len(chunk.shape), len(chunk.choice)
-    width = net.layout[EMBEDDING]
+    width = net.layout[place.EMBEDDING]
     stride = features + width
     xe, y, z = seen.xe, seen.y, seen.z
     slot, senders = _senders(chunk, nodes)
@@ -144,7 +116,7 @@ def embed(net, chunk, seen):
         numbers(decisions * width),
     )  # fmt: skip
     message, part = numbers(senders * width), numbers(max(nodes, instances) * width)
-    _run(net, INPUT, xe, 0, stride, nodes, xe, features, stride)
+    _run(net, place.INPUT, xe, 0, stride, nodes, xe, features, stride)
     first, edge, sent = 0, 0, 0
     for level in range(len(chunk.level_sizes)):
         count = chunk.level_sizes[level]
@@ -153,7 +125,7 @@ def embed(net, chunk, seen):
             add_to(graph.sums, target, message, slot[chunk.edge_source[edge]] * width, width)
             edge += 1
         if level > 0:
-            _run(net, STAGE_G, graph.sums, first * width, width, count, part, 0, width)
+            _run(net, place.STAGE_G, graph.sums, first * width, width, count, part, 0, width)
         begun = sent
         for node in range(count):
             position = (first + node) * stride + features
@@ -162,18 +134,18 @@ def embed(net, chunk, seen):
             if slot[first + node] >= 0:
                 copy_to(graph.sent, sent * width, xe, position, width)
                 sent += 1
-        _run(net, STAGE_F, graph.sent, begun * width, width, sent - begun, message, begun * width, width)
+        _run(net, place.STAGE_F, graph.sent, begun * width, width, sent - begun, message, begun * width, width)
         first += count
-    _run(net, JOB_F, xe, 0, stride, nodes, part, 0, width)
+    _run(net, place.JOB_F, xe, 0, stride, nodes, part, 0, width)
     for node in range(nodes):
         add_to(graph.jobs, chunk.node_instance[node] * width, part, node * width, width)
-    _run(net, JOB_G, graph.jobs, 0, width, instances, y, 0, width)
-    _run(net, CLUSTER_F, y, 0, width, instances, part, 0, width)
+    _run(net, place.JOB_G, graph.jobs, 0, width, instances, y, 0, width)
+    _run(net, place.CLUSTER_F, y, 0, width, instances, part, 0, width)
     for pair in range(len(chunk.pair_instance)):
         add_to(graph.cluster, chunk.pair_decision[pair] * width, part, chunk.pair_instance[pair] * width, width)
-    if net.layout[CLUSTER_MEAN]:
+    if net.layout[place.CLUSTER_MEAN]:
         _scale_by_jobs(chunk, graph.cluster, width)
-    _run(net, CLUSTER_G, graph.cluster, 0, width, decisions, z, 0, width)
+    _run(net, place.CLUSTER_G, graph.cluster, 0, width, decisions, z, 0, width)
     return graph
 
 
@@ -190,24 +162,24 @@ def reverse_embed(net, chunk, seen, graph):
     """Reverse of :func:`embed`, from the gradients of e, y and z."""
     nodes, features = chunk.x.shape
     instances, decisions = len(chunk.shape), len(chunk.choice)
-    width = net.layout[EMBEDDING]
+    width = net.layout[place.EMBEDDING]
     stride = features + width
     de, dy = seen.de, seen.dy
     slot, senders = graph.slot, graph.senders
     clusters, jobs = numbers(decisions * width), numbers(instances * width)
-    _reverse(net, CLUSTER_G, graph.cluster, 0, width, decisions, seen.dz, 0, clusters, 0, width)
-    if net.layout[CLUSTER_MEAN]:
+    _reverse(net, place.CLUSTER_G, graph.cluster, 0, width, decisions, seen.dz, 0, clusters, 0, width)
+    if net.layout[place.CLUSTER_MEAN]:
         _scale_by_jobs(chunk, clusters, width)
     for pair in range(len(chunk.pair_instance)):
         add_to(jobs, chunk.pair_instance[pair] * width, clusters, chunk.pair_decision[pair] * width, width)
     part, ups = numbers(max(nodes, instances) * width), numbers(nodes * width)
-    _reverse(net, CLUSTER_F, seen.y, 0, width, instances, jobs, 0, part, 0, width)
+    _reverse(net, place.CLUSTER_F, seen.y, 0, width, instances, jobs, 0, part, 0, width)
     add_to(dy, 0, part, 0, instances * width)
-    _reverse(net, JOB_G, graph.jobs, 0, width, instances, dy, 0, jobs, 0, width)
+    _reverse(net, place.JOB_G, graph.jobs, 0, width, instances, dy, 0, jobs, 0, width)
     for node in range(nodes):
         copy_to(ups, node * width, jobs, chunk.node_instance[node] * width, width)
     down = numbers(nodes * stride)
-    _reverse(net, JOB_F, seen.xe, 0, stride, nodes, ups, 0, down, 0, stride)
+    _reverse(net, place.JOB_F, seen.xe, 0, stride, nodes, ups, 0, down, 0, stride)
     for node in range(nodes):
         add_to(de, node * width, down, node * stride + features, width)
 
@@ -221,7 +193,7 @@ def reverse_embed(net, chunk, seen, graph):
         for node in range(first, first + count):
             begun -= slot[node] >= 0
         position = begun * width
-        _reverse(net, STAGE_F, graph.sent, position, width, sent - begun, message, position, part, 0, width)
+        _reverse(net, place.STAGE_F, graph.sent, position, width, sent - begun, message, position, part, 0, width)
         for node in range(first, first + count):
             if slot[node] >= 0:
                 add_to(de, node * width, part, (slot[node] - begun) * width, width)
@@ -230,9 +202,9 @@ def reverse_embed(net, chunk, seen, graph):
             continue
         position = first * width
         copy_to(ups, 0, de, position, count * width)
-        _reverse(net, STAGE_G, graph.sums, position, width, count, ups, 0, part, 0, width)
+        _reverse(net, place.STAGE_G, graph.sums, position, width, count, ups, 0, part, 0, width)
         for _ in range(chunk.edge_level_sizes[level]):
             edge -= 1
             target = slot[chunk.edge_source[edge]] * width
             add_to(message, target, part, chunk.edge_target[edge] * width, width)
-    _reverse(net, INPUT, seen.xe, 0, stride, nodes, de, 0, part, -1, width)
+    _reverse(net, place.INPUT, seen.xe, 0, stride, nodes, de, 0, part, -1, width)

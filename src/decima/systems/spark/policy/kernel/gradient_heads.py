@@ -13,37 +13,12 @@ from collections import namedtuple
 import numpy as np
 
 from decima.core.jit import njit
-from decima.learning.backward import (
-    HEAD,
-    add_outer,
-    add_rows,
-    add_to,
-    backward,
-    copy_to,
-    forward,
-    layer,
-    total_width,
-)
+from decima.learning.backward import HEAD, add_outer, add_rows, add_to, backward, copy_to, forward, layer, total_width
 from decima.learning.perceptron import LEAK
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE
+from decima.systems.spark.policy.kernel import layout as place
 from decima.systems.spark.policy.kernel.gradient_graph import numbers
-from decima.systems.spark.policy.kernel.layout import (
-    CLASS_WIDTH,
-    CONTEXT,
-    DELAY_CONTEXT,
-    EMBEDDING,
-    GRAPH,
-    LIMIT,
-    LIMIT_GRID,
-    LIMIT_OUTPUT,
-    NUM_FEATURES,
-    SHAPE_WIDTH,
-    D,
-    Q,
-    W,
-    context_parts,
-    entry_of,
-)
+from decima.systems.spark.policy.kernel.layout import context_parts, entry_of
 
 #: A block in one head: rows that there is room for, inputs, activations, scores, gradients of the scores and inputs.
 Head = namedtuple("Head", ["rows", "inputs", "acts", "scores", "d", "down"])
@@ -64,18 +39,21 @@ def new_heads(net, chunk, candidates, limited, delayed):
     limits, outputs = numbers(levels), 0
     for k in range(levels):
         limit = np.float32(chunk.limits[k])
-        limits[k] = np.log(limit) * np.float32(LOG_SCALE) if layout[LIMIT_GRID] else limit / np.float32(LIMIT_SCALE)
-    rows, known = limited * levels, max(0, layout[entry_of(W) + HEAD + 2] - 1)
-    if layout[LIMIT] == LIMIT_OUTPUT:
-        rows, outputs = limited, limited * layout[entry_of(W) + 2]
+        limits[k] = (
+            np.log(limit) * np.float32(LOG_SCALE) if layout[place.LIMIT_GRID] else limit / np.float32(LIMIT_SCALE)
+        )
+    rows, known = limited * levels, max(0, layout[entry_of(place.W) + HEAD + 2] - 1)
+    if layout[place.LIMIT] == place.LIMIT_OUTPUT:
+        rows, outputs = limited, limited * layout[entry_of(place.W) + 2]
+    of_e = layout[entry_of(place.Q) + HEAD] + layout[place.NUM_FEATURES] * _first_width(layout, place.Q)
     return Heads(
-        _new_head(layout, Q, candidates, candidates, candidates),
-        _new_head(layout, W, limited, rows, limited * levels),
-        _new_head(layout, D, delayed, delayed, delayed * layout[entry_of(D) + 2]),
-        _turned(net, Q, layout[entry_of(Q) + HEAD] + layout[NUM_FEATURES] * _first_width(layout, Q), _used(layout)),
-        _turned(net, W, layout[entry_of(W) + HEAD], known),
+        _new_head(layout, place.Q, candidates, candidates, candidates),
+        _new_head(layout, place.W, limited, rows, limited * levels),
+        _new_head(layout, place.D, delayed, delayed, delayed * layout[entry_of(place.D) + 2]),
+        _turned(net, place.Q, of_e, _used(layout)),
+        _turned(net, place.W, layout[entry_of(place.W) + HEAD], known),
         limits,
-        numbers(limited * _first_width(layout, W)),
+        numbers(limited * _first_width(layout, place.W)),
         numbers(outputs),
     )
 
@@ -99,7 +77,7 @@ def _first_width(layout, which):
 @njit
 def _used(layout):
     """Width of an embedding as heads see it."""
-    return layout[EMBEDDING] * layout[GRAPH]
+    return layout[place.EMBEDDING] * layout[place.GRAPH]
 
 
 @njit
@@ -118,8 +96,8 @@ def _forward(net, which, head, start, rows, out):
     """Send the rows of a head through its layers from ``start`` on, 0 or 1."""
     at = entry_of(which)
     forward(
-        net.code, net.layout, at, net.w, start, net.layout[at], head.inputs, 0, net.layout[at + HEAD + 2], rows,
-        head.acts, head.rows, out, 0, net.layout[at + 2],
+        net, at, start, net.layout[at], head.inputs, 0, net.layout[at + HEAD + 2], rows, head.acts, head.rows,
+        out, 0, net.layout[at + 2],
     )  # fmt: skip
 
 
@@ -128,10 +106,7 @@ def _backward(net, which, head, start, rows, up):
     """Reverse of :func:`_forward`, from the gradients of the outputs into ``down``."""
     at = entry_of(which)
     width = net.layout[at + HEAD + 2 + start]  # of the first layer's input or output
-    backward(
-        net.code, net.layout, at, net.w, net.wt, net.grad, start, head.inputs, 0, width, rows, head.acts, head.rows,
-        up, 0, head.down, 0, width, net.scratch,
-    )  # fmt: skip
+    backward(net, at, start, head.inputs, 0, width, rows, head.acts, head.rows, up, 0, head.down, 0, width)
 
 
 # ---- q: candidates --------------------------------------------------------------------------------------------------
@@ -141,32 +116,33 @@ def _backward(net, which, head, start, rows, up):
 def share_first_layer(net, chunk, seen):
     """Products of [y, s] and of z in the first layer of q."""
     layout = net.layout
-    instances, embedding, shape, used = len(chunk.shape), layout[EMBEDDING], layout[SHAPE_WIDTH], _used(layout)
+    instances, used = len(chunk.shape), _used(layout)
+    embedding, shape = layout[place.EMBEDDING], layout[place.SHAPE_WIDTH]
     ys = numbers(instances * (used + shape))
     for instance in range(instances):
         position = instance * (used + shape)
         copy_to(ys, position, seen.y, instance * embedding, used)
         for k in range(shape):
             ys[position + used + k] = chunk.shape[instance, k]
-    outputs = _first_width(layout, Q)
-    of_y = layout[entry_of(Q) + HEAD] + (layout[NUM_FEATURES] + used + layout[CLASS_WIDTH]) * outputs
+    outputs = _first_width(layout, place.Q)
+    of_y = layout[entry_of(place.Q) + HEAD] + (layout[place.NUM_FEATURES] + used + layout[place.CLASS_WIDTH]) * outputs
     of_z = of_y + (used + shape) * outputs
     return _share(net, ys, instances, used + shape, of_y), _share(net, seen.z, len(chunk.choice), used, of_z)
 
 
 @njit
 def _share(net, x, rows, width, kernel):
-    used, outputs = _used(net.layout), _first_width(net.layout, Q)
+    used, outputs = _used(net.layout), _first_width(net.layout, place.Q)
     values = numbers(rows * outputs)
     layer(net.code, x, 0, width, rows, width, net.w, kernel, net.w, -1, 0, values, 0, outputs, outputs, 0)
-    return Shared(x, width, used, kernel, _turned(net, Q, kernel, used), values, numbers(rows * outputs))
+    return Shared(x, width, used, kernel, _turned(net, place.Q, kernel, used), values, numbers(rows * outputs))
 
 
 @njit
 def reverse_shared(net, shared, rows, dx):
     """Reverse of a part of :func:`share_first_layer`: gradients of its kernel and, into ``dx``, embeddings."""
-    outputs = _first_width(net.layout, Q)
-    add_outer(net.code, shared.x, 0, shared.width, rows, shared.width, shared.d, 0, outputs, net.grad, shared.kernel)
+    outputs = _first_width(net.layout, place.Q)
+    add_outer(net, shared.x, 0, shared.width, rows, shared.width, shared.d, 0, outputs, shared.kernel)
     down = numbers(rows * shared.used)
     layer(
         net.code, shared.d, 0, outputs, rows, outputs, shared.turned, 0, shared.turned, -1, 0,
@@ -179,10 +155,10 @@ def reverse_shared(net, shared, rows, dx):
 def score_stages(net, chunk, seen, heads, of_job, of_decision, c0, c1):
     """Scores q of the candidates from c0 to c1."""
     layout, head = net.layout, heads.q
-    at = entry_of(Q)
-    width, classes = layout[NUM_FEATURES] + _used(layout), layout[CLASS_WIDTH]
-    stride = layout[NUM_FEATURES] + layout[EMBEDDING]
-    inputs, outputs = width + classes, _first_width(layout, Q)
+    at = entry_of(place.Q)
+    width, classes = layout[place.NUM_FEATURES] + _used(layout), layout[place.CLASS_WIDTH]
+    stride = layout[place.NUM_FEATURES] + layout[place.EMBEDDING]
+    inputs, outputs = width + classes, _first_width(layout, place.Q)
     kernel, bias = layout[at + HEAD], layout[at + HEAD + 1]
     base = head.down
     for row in range(c1 - c0):
@@ -201,20 +177,20 @@ def score_stages(net, chunk, seen, heads, of_job, of_decision, c0, c1):
         net.code, head.inputs, 0, inputs, c1 - c0, inputs, net.w, kernel, base, 0, outputs,
         first, 0, outputs, outputs, layout[at] > 1,
     )  # fmt: skip
-    _forward(net, Q, head, 1, c1 - c0, head.scores)
+    _forward(net, place.Q, head, 1, c1 - c0, head.scores)
 
 
 @njit
 def reverse_stages(net, chunk, seen, heads, of_job, of_decision, c0, c1):
     """Reverse of :func:`score_stages`, from the gradients of the scores."""
     layout, head = net.layout, heads.q
-    at = entry_of(Q)
-    width, outputs = _used(layout), _first_width(layout, Q)
-    inputs = layout[NUM_FEATURES] + width + layout[CLASS_WIDTH]
+    at = entry_of(place.Q)
+    width, outputs = _used(layout), _first_width(layout, place.Q)
+    inputs = layout[place.NUM_FEATURES] + width + layout[place.CLASS_WIDTH]
     d, rows = head.down, c1 - c0
-    _backward(net, Q, head, 1, rows, head.d)
-    add_rows(net.code, net.scratch, d, 0, rows, outputs, net.grad, layout[at + HEAD + 1])
-    add_outer(net.code, head.inputs, 0, inputs, rows, inputs, d, 0, outputs, net.grad, layout[at + HEAD])
+    _backward(net, place.Q, head, 1, rows, head.d)
+    add_rows(net, d, 0, rows, outputs, layout[at + HEAD + 1])
+    add_outer(net, head.inputs, 0, inputs, rows, inputs, d, 0, outputs, layout[at + HEAD])
     down = head.inputs
     layer(net.code, d, 0, outputs, rows, outputs, heads.of_e, 0, heads.of_e, -1, 0, down, 0, width, width, 0)
     for row in range(rows):
@@ -237,7 +213,7 @@ def _chosen(chunk, decision):
 @njit
 def _see(layout, chunk, seen, context, decisions, out):
     """Write what w or d sees of the stages that some decisions chose."""
-    features, width = layout[NUM_FEATURES], layout[EMBEDDING]
+    features, width = layout[place.NUM_FEATURES], layout[place.EMBEDDING]
     x, e, y, s, z = context_parts(layout, context)
     position = 0
     for decision in decisions:
@@ -256,7 +232,7 @@ def _see(layout, chunk, seen, context, decisions, out):
 @njit
 def _return(layout, chunk, seen, context, decisions, d):
     """Reverse of :func:`_see`."""
-    width = layout[EMBEDDING]
+    width = layout[place.EMBEDDING]
     x, e, y, s, z = context_parts(layout, context)
     position = 0
     for decision in decisions:
@@ -271,16 +247,16 @@ def _return(layout, chunk, seen, context, decisions, d):
 def score_limits(net, chunk, seen, heads, k0, k1):
     """Scores w of all limits for the decisions from k0 to k1; clears the gradients."""
     layout, head = net.layout, heads.w
-    at = entry_of(W)
+    at = entry_of(place.W)
     levels, rows = len(chunk.limits), k1 - k0
-    _see(layout, chunk, seen, layout[CONTEXT], chunk.limit_decision[k0:k1], head.inputs)
-    if layout[LIMIT] == LIMIT_OUTPUT:
-        _forward(net, W, head, 0, rows, heads.outputs)
+    _see(layout, chunk, seen, layout[place.CONTEXT], chunk.limit_decision[k0:k1], head.inputs)
+    if layout[place.LIMIT] == place.LIMIT_OUTPUT:
+        _forward(net, place.W, head, 0, rows, heads.outputs)
         for row in range(rows):
             for k in range(levels):
                 head.scores[row * levels + k] = heads.outputs[row * layout[at + 2] + chunk.limits[k] - 1]
     else:
-        known, outputs = layout[at + HEAD + 2] - 1, _first_width(layout, W)
+        known, outputs = layout[at + HEAD + 2] - 1, _first_width(layout, place.W)
         kernel, bias = layout[at + HEAD], layout[at + HEAD + 1]
         layer(
             net.code, head.inputs, 0, known, rows, known, net.w, kernel, net.w, bias, 0,
@@ -297,7 +273,7 @@ def score_limits(net, chunk, seen, heads, k0, k1):
                 for j in range(outputs):
                     value = base[j] + heads.limits[k] * by_limit[j]
                     acts[j] = value if value > np.float32(0.0) else value * slope
-        _forward(net, W, head, 1, rows * levels, head.scores)
+        _forward(net, place.W, head, 1, rows * levels, head.scores)
     head.d[: rows * levels] = 0.0
 
 
@@ -305,20 +281,20 @@ def score_limits(net, chunk, seen, heads, k0, k1):
 def reverse_limits(net, chunk, seen, heads, k0, k1):
     """Reverse of :func:`score_limits`, from the gradients of the scores."""
     layout, head = net.layout, heads.w
-    at = entry_of(W)
+    at = entry_of(place.W)
     levels, rows = len(chunk.limits), k1 - k0
     d = head.down
-    if layout[LIMIT] == LIMIT_OUTPUT:
+    if layout[place.LIMIT] == place.LIMIT_OUTPUT:
         width = layout[at + 2]
         heads.outputs[: rows * width] = 0.0
         for row in range(rows):
             for k in range(levels):
                 heads.outputs[row * width + chunk.limits[k] - 1] = head.d[row * levels + k]
-        _backward(net, W, head, 0, rows, heads.outputs)
+        _backward(net, place.W, head, 0, rows, heads.outputs)
     else:
-        known, outputs = layout[at + HEAD + 2] - 1, _first_width(layout, W)
+        known, outputs = layout[at + HEAD + 2] - 1, _first_width(layout, place.W)
         kernel, bias = layout[at + HEAD], layout[at + HEAD + 1]
-        _backward(net, W, head, 1, rows * levels, head.d)
+        _backward(net, place.W, head, 1, rows * levels, head.d)
         by_limit = net.grad[kernel + known * outputs : kernel + (known + 1) * outputs]
         for row in range(rows):
             base = heads.base[row * outputs : (row + 1) * outputs]
@@ -328,24 +304,24 @@ def reverse_limits(net, chunk, seen, heads, k0, k1):
                 for j in range(outputs):
                     base[j] += values[j]
                     by_limit[j] += heads.limits[k] * values[j]
-        add_rows(net.code, net.scratch, heads.base, 0, rows, outputs, net.grad, bias)
-        add_outer(net.code, head.inputs, 0, known, rows, known, heads.base, 0, outputs, net.grad, kernel)
+        add_rows(net, heads.base, 0, rows, outputs, bias)
+        add_outer(net, head.inputs, 0, known, rows, known, heads.base, 0, outputs, kernel)
         layer(
             net.code, heads.base, 0, outputs, rows, outputs, heads.of_known, 0, heads.of_known, -1, 0,
             d, 0, known, known, 0,
         )  # fmt: skip
-    _return(layout, chunk, seen, layout[CONTEXT], chunk.limit_decision[k0:k1], d)
+    _return(layout, chunk, seen, layout[place.CONTEXT], chunk.limit_decision[k0:k1], d)
 
 
 @njit
 def score_delays(net, chunk, seen, heads, b0, b1):
     """Scores d of the decisions that are free to idle, from b0 to b1."""
-    _see(net.layout, chunk, seen, net.layout[DELAY_CONTEXT], chunk.delay_decision[b0:b1], heads.d.inputs)
-    _forward(net, D, heads.d, 0, b1 - b0, heads.d.scores)
+    _see(net.layout, chunk, seen, net.layout[place.DELAY_CONTEXT], chunk.delay_decision[b0:b1], heads.d.inputs)
+    _forward(net, place.D, heads.d, 0, b1 - b0, heads.d.scores)
 
 
 @njit
 def reverse_delays(net, chunk, seen, heads, b0, b1):
     """Reverse of :func:`score_delays`, from the gradients of the scores."""
-    _backward(net, D, heads.d, 0, b1 - b0, heads.d.d)
-    _return(net.layout, chunk, seen, net.layout[DELAY_CONTEXT], chunk.delay_decision[b0:b1], heads.d.down)
+    _backward(net, place.D, heads.d, 0, b1 - b0, heads.d.d)
+    _return(net.layout, chunk, seen, net.layout[place.DELAY_CONTEXT], chunk.delay_decision[b0:b1], heads.d.down)

@@ -11,41 +11,16 @@ from math import log
 from decima.core.decision import CompiledDecision, call_decide
 from decima.core.jit import njit
 from decima.core.random import draw_uniform, next_raw
+from decima.learning.choosing import best_of, draw, weigh
 from decima.systems.spark.decision import CLASS, DELAY, STAGE
 from decima.systems.spark.decision import LIMIT as ACTION_LIMIT
 from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.policy.fields import policy_of
-from decima.systems.spark.policy.kernel.delays import (
-    choose_delay,
-    delay_free,
-    delay_ms,
-    delay_of_teacher,
-)
+from decima.systems.spark.policy.kernel import layout as place
+from decima.systems.spark.policy.kernel import scores
+from decima.systems.spark.policy.kernel.delays import choose_delay, delay_free, delay_ms, delay_of_teacher
 from decima.systems.spark.policy.kernel.embedding import embed
-from decima.systems.spark.policy.kernel.layout import (
-    CLASS_WIDTH,
-    DELAYS,
-    HOLD,
-    LIMIT,
-    LIMIT_INPUT,
-    LIMIT_NONE,
-    LIMIT_OUTPUT,
-)
 from decima.systems.spark.policy.kernel.recording import record_decision
-from decima.systems.spark.policy.kernel.scores import (
-    best_class,
-    best_index,
-    draw_index,
-    limit_at,
-    limit_range,
-    list_candidates,
-    log_class_weight,
-    nearest_limit,
-    score_limits,
-    score_stages,
-    scores_finite,
-    weigh_scores,
-)
 from decima.systems.spark.rules.choices import choose_class, choose_idle, job_allocation
 from decima.systems.spark.rules.classes import ANY_CLASS, best_fit
 
@@ -79,9 +54,10 @@ def _prepare(state):
 @njit
 def _weigh_limits(state, stage, base, limits):
     """Weigh the limits of the stage; returns the sum of the weights."""
-    score_limits(state, stage, base, limits)
-    scores_finite(state, limits)
-    return weigh_scores(state, limits)
+    policy = policy_of(state)
+    scores.score_limits(state, stage, base, limits)
+    scores.scores_finite(state, limits)
+    return weigh(policy.net_score, policy.net_weight, limits)
 
 
 @njit
@@ -104,22 +80,22 @@ def _choose_limit(state, candidate, limit_chance, delay_chance, weigh):
     """
     policy = policy_of(state)
     stage = policy.net_candidates[candidate]
-    base, limits, effects, most = limit_range(state, stage, policy.net_candidate_class[candidate])
+    base, limits, effects, most = scores.limit_range(state, stage, policy.net_candidate_class[candidate])
     total, position = 1.0, 0
     delay, log_delay = 0, 0.0
     free = delay_free(state, stage)
     if free:
         delay, log_delay = choose_delay(state, stage, delay_chance)
-    if policy.net_layout[LIMIT] != LIMIT_NONE:
+    if policy.net_layout[place.LIMIT] != place.LIMIT_NONE:
         if delay > 0:
             effects, total = 1, 0.0  # the limit has no effect
         else:
             if effects > 1 or weigh or not policy.net_greedy:
                 total = _weigh_limits(state, stage, base, limits)
             if not policy.net_greedy:
-                position = draw_index(state, limits, total, limit_chance)
+                position = draw(policy.net_weight, limits, limit_chance * total)
             elif effects > 1:
-                position = best_class(state, limits, effects) - 1
+                position = scores.best_class(state, limits, effects) - 1
     return Choice(base, limits, effects, most, position, total, delay, free, log_delay)
 
 
@@ -127,18 +103,18 @@ def _choose_limit(state, candidate, limit_chance, delay_chance, weigh):
 def _act(state, candidate, choice):
     """Decide for a candidate as chosen, or idle as chosen."""
     policy = policy_of(state)
-    encoding = policy.net_layout[LIMIT]
-    if choice.delay > 0 and policy.net_layout[HOLD]:
+    encoding = policy.net_layout[place.LIMIT]
+    if choice.delay > 0 and policy.net_layout[place.HOLD]:
         choose_idle(state)
         return
     stage = policy.net_candidates[candidate]
     executor_class = ANY_CLASS if choice.delay > 0 else policy.net_candidate_class[candidate]
     limit, used = 0, choice.most
-    if encoding != LIMIT_NONE:
-        limit = limit_at(state, choice.base, choice.position)
+    if encoding != place.LIMIT_NONE:
+        limit = scores.limit_at(state, choice.base, choice.position)
         used = min(limit - choice.base, choice.most)
     choose_class(state, stage, used, executor_class)
-    if state.job_limit and encoding in (LIMIT_INPUT, LIMIT_OUTPUT):
+    if state.job_limit and encoding in (place.LIMIT_INPUT, place.LIMIT_OUTPUT):
         state.action[ACTION_LIMIT] = limit
     if choice.delay > 0:
         state.action[DELAY] = delay_ms(state, stage, choice.delay)
@@ -152,19 +128,20 @@ def _record(state, count, candidate, log_stage, choice):
     """
     limit = first = last = low = high = 0
     log_limit = log_class = 0.0
+    policy = policy_of(state)
     base, limits, effects, position = choice.base, choice.limits, choice.effects, choice.position
-    if policy_of(state).net_layout[LIMIT] != LIMIT_NONE:
-        first = limit_at(state, base, 0)
-        last = limit_at(state, base, limits - 1)
+    if policy.net_layout[place.LIMIT] != place.LIMIT_NONE:
+        first = scores.limit_at(state, base, 0)
+        last = scores.limit_at(state, base, limits - 1)
         limit, low, high = first, first, last
         if choice.total != 0.0:
             effect = min(position + 1, effects)
-            limit = limit_at(state, base, position)
-            low = limit_at(state, base, effect - 1)
+            limit = scores.limit_at(state, base, position)
+            low = scores.limit_at(state, base, effect - 1)
             high = last if effect == effects else low
-            log_limit = _log_chance(state, position, best_index(state, limits), choice.total)
+            log_limit = _log_chance(state, position, best_of(policy.net_score, limits), choice.total)
             if effects > 1:
-                log_class = log_class_weight(state, limits, effects, effect) - log(choice.total)
+                log_class = scores.log_class_weight(state, limits, effects, effect) - log(choice.total)
     record_decision(
         state, count, candidate, log_stage, limit, first, last, low, high, effects, log_limit, log_class,
         choice.delay, choice.free, choice.log_delay,
@@ -175,7 +152,7 @@ def _record(state, count, candidate, log_stage, choice):
 def _find_candidate(state, count, stage, executor_class):
     """Index among the candidates of a stage or its pair with a class, else NONE."""
     policy = policy_of(state)
-    if policy.net_layout[CLASS_WIDTH] == 0:
+    if policy.net_layout[place.CLASS_WIDTH] == 0:
         executor_class = ANY_CLASS
     elif executor_class == ANY_CLASS:
         executor_class = best_fit(state, stage)
@@ -189,7 +166,7 @@ def _find_candidate(state, count, stage, executor_class):
 def _learns_to_idle(state):
     """Whether it is recorded too that the teacher idles or does not."""
     policy = policy_of(state)
-    return policy.net_teacher_idles != 0 and policy.net_layout[DELAYS] > 0
+    return policy.net_teacher_idles != 0 and policy.net_layout[place.DELAYS] > 0
 
 
 @njit
@@ -206,7 +183,7 @@ def _teacher_target(state, count, choice, stage, executor_class, length_ms):
         executor_class: The class it chose, ``ANY_CLASS`` for best fit.
         length_ms: Length of its slot, 0 for none.
     """
-    holds = policy_of(state).net_layout[HOLD]
+    holds = policy_of(state).net_layout[place.HOLD]
     if length_ms > 0.0:
         return NONE if holds or not _learns_to_idle(state) else _find_candidate(state, count, stage, executor_class)
     if stage != NONE:
@@ -231,10 +208,10 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
     """
     policy = policy_of(state)
     seen = policy.net_candidates[target]
-    base, limits, effects, most = limit_range(state, seen, policy.net_candidate_class[target])
+    base, limits, effects, most = scores.limit_range(state, seen, policy.net_candidate_class[target])
     if state.job_limit:
         wanted -= job_allocation(state, state.stage_job[seen])
-    unlimited = policy.net_layout[LIMIT] == LIMIT_NONE
+    unlimited = policy.net_layout[place.LIMIT] == place.LIMIT_NONE
     wanted = max(1, min(wanted, 1 if unlimited else most))
     free = delay_free(state, seen) if _learns_to_idle(state) else 0
     delay, log_delay = 0, 0.0
@@ -242,7 +219,7 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
         delay, log_delay = delay_of_teacher(state, seen, 1.0 if stage == NONE else length_ms)
     total, position = 1.0, 0
     if not unlimited:
-        position = nearest_limit(state, base, effects, most, wanted)
+        position = scores.nearest_limit(state, base, effects, most, wanted)
         if delay > 0:
             effects, total = 1, 0.0  # the limit has no effect
         else:
@@ -255,9 +232,9 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
 def _score_candidates(state):
     """Number of candidates, scored; 0 if a score is not a finite number."""
     embed(state)
-    count = list_candidates(state)
-    score_stages(state, count)
-    return count if scores_finite(state, count) else 0
+    count = scores.list_candidates(state)
+    scores.score_stages(state, count)
+    return count if scores.scores_finite(state, count) else 0
 
 
 @njit
@@ -268,9 +245,20 @@ def _draw_chances(state):
     if not policy.net_greedy:
         stage_chance = _uniform(state)
         limit_chance = _uniform(state)
-        if policy.net_layout[DELAYS] > 0:
+        if policy.net_layout[place.DELAYS] > 0:
             delay_chance = _uniform(state)
     return stage_chance, limit_chance, delay_chance
+
+
+@njit
+def _choose_candidate(state, count, chance):
+    """The best candidate, the chosen one, and the sum of weights or 0."""
+    policy = policy_of(state)
+    best = best_of(policy.net_score, count)
+    if policy.net_greedy and not policy.net_record:
+        return best, best, 0.0
+    total = weigh(policy.net_score, policy.net_weight, count)
+    return best, best if policy.net_greedy else draw(policy.net_weight, count, chance * total), total
 
 
 @njit
@@ -281,14 +269,8 @@ def _decide_alone(state):
     count = _score_candidates(state)
     if count == 0:
         return
-    best = best_index(state, count)
-    candidate = best
-    log_stage = 0.0
-    if not policy.net_greedy or policy.net_record:
-        total = weigh_scores(state, count)
-        if not policy.net_greedy:
-            candidate = draw_index(state, count, total, stage_chance)
-        log_stage = _log_chance(state, candidate, best, total)
+    best, candidate, total = _choose_candidate(state, count, stage_chance)
+    log_stage = _log_chance(state, candidate, best, total) if total > 0.0 else 0.0
     choice = _choose_limit(state, candidate, limit_chance, delay_chance, policy.net_record != 0)
     if policy.net_record:
         _record(state, count, candidate, log_stage, choice)
@@ -309,14 +291,9 @@ def _decide_taught(state):
     count = _score_candidates(state)
     if count == 0:
         return
-    best = best_index(state, count)
-    candidate = best
-    target = NONE
-    log_stage = 0.0
-    if not policy.net_greedy or policy.net_record:
-        total = weigh_scores(state, count)
-        if not policy.net_greedy:
-            candidate = draw_index(state, count, total, stage_chance)
+    best, candidate, total = _choose_candidate(state, count, stage_chance)
+    target, log_stage = NONE, 0.0
+    if total > 0.0:
         target = _teacher_target(state, count, candidate, stage, executor_class, length_ms)
         if target != NONE:
             log_stage = _log_chance(state, target, best, total)

@@ -5,30 +5,15 @@ from math import exp, log, log1p
 import numpy as np
 
 from decima.core.jit import njit
+from decima.learning.choosing import best_of
 from decima.learning.dense import call_dense
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE
 from decima.systems.spark.policy.features import of_largest
 from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel import layout as place
 from decima.systems.spark.policy.kernel.embedding import copy_numbers, run_layers
-from decima.systems.spark.policy.kernel.layout import (
-    CLASS_WIDTH,
-    CONTEXT,
-    EMBEDDING,
-    GRAPH,
-    LIMIT,
-    LIMIT_GRID,
-    LIMIT_NONE,
-    LIMIT_OUTPUT,
-    LIMIT_STAGE,
-    NET_HEAD,
-    NUM_FEATURES,
-    SHAPE_WIDTH,
-    Q,
-    W,
-    context_parts,
-    entry_of,
-)
+from decima.systems.spark.policy.kernel.layout import context_parts, entry_of
 from decima.systems.spark.rules.choices import job_allocation
 from decima.systems.spark.rules.classes import ANY_CLASS, fits_class, fitting_offers
 from decima.systems.spark.rules.frontier import stage_room
@@ -40,7 +25,7 @@ _KERNEL, _BIAS, _INPUTS, _OUTPUTS = range(4)
 @njit
 def _first_layer(state, net, part):
     """A number of the entry of a perceptron's first layer."""
-    return policy_of(state).net_layout[entry_of(net) + NET_HEAD + part]
+    return policy_of(state).net_layout[entry_of(net) + place.NET_HEAD + part]
 
 
 @njit
@@ -69,7 +54,7 @@ def list_candidates(state):
 def _list_pairs(state, stage, count):
     """Append a stage of the frontier to the candidates, once per class; return their number."""
     policy = policy_of(state)
-    if policy.net_layout[CLASS_WIDTH] == 0:
+    if policy.net_layout[place.CLASS_WIDTH] == 0:
         policy.net_candidates[count] = stage
         policy.net_candidate_class[count] = ANY_CLASS
         return count + 1
@@ -82,7 +67,7 @@ def _list_pairs(state, stage, count):
         if state.class_offers[executor_class] > 0:
             policy.net_candidates[count] = stage
             policy.net_candidate_class[count] = executor_class
-            _see_class(state, executor_class, executor_class - smallest, count * policy.net_layout[CLASS_WIDTH])
+            _see_class(state, executor_class, executor_class - smallest, count * policy.net_layout[place.CLASS_WIDTH])
             count += 1
     return count
 
@@ -102,12 +87,12 @@ def _see_class(state, executor_class, larger, position):
 def score_stages(state, count):
     """Put q of the candidates into ``net_score``, computing z's part of the first layer once."""
     policy = policy_of(state)
-    features = policy.net_layout[NUM_FEATURES]
-    embedding = policy.net_layout[EMBEDDING]
-    graph = policy.net_layout[GRAPH]
+    features = policy.net_layout[place.NUM_FEATURES]
+    embedding = policy.net_layout[place.EMBEDDING]
+    graph = policy.net_layout[place.GRAPH]
     width = features + embedding
-    shape = policy.net_layout[SHAPE_WIDTH]
-    kinds = policy.net_layout[CLASS_WIDTH]
+    shape = policy.net_layout[place.SHAPE_WIDTH]
+    kinds = policy.net_layout[place.CLASS_WIDTH]
     stage_width = width if graph else features
     inputs = stage_width + kinds + (embedding if graph else 0) + shape
     for index in range(count):
@@ -119,10 +104,10 @@ def score_stages(state, count):
         if graph:
             copy_numbers(policy.net_input, position + stage_width + kinds, policy.net_y, job * embedding, embedding)
         copy_numbers(policy.net_input, position + inputs - shape, policy.net_shape, job * shape, shape)
-    kernel = _first_layer(state, Q, _KERNEL)
-    bias = _first_layer(state, Q, _BIAS)
-    outputs = _first_layer(state, Q, _OUTPUTS)
-    rectify = _rectifies_first(state, Q)
+    kernel = _first_layer(state, place.Q, _KERNEL)
+    bias = _first_layer(state, place.Q, _BIAS)
+    outputs = _first_layer(state, place.Q, _OUTPUTS)
+    rectify = _rectifies_first(state, place.Q)
     w = policy.net_weights
     shared, s_first = w, bias
     if graph:
@@ -135,7 +120,7 @@ def score_stages(state, count):
         policy.net_dense, policy.net_input, 0, inputs, count, inputs, w, kernel, shared, s_first, 0,
         policy.net_first, 0, outputs, outputs, rectify,
     )  # fmt: skip
-    run_layers(state, Q, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
+    run_layers(state, place.Q, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
 
 
 @njit
@@ -143,7 +128,7 @@ def _levels_up_to(state, limit):
     """How many levels of the grid are at most ``limit``."""
     levels = policy_of(state).net_levels
     low = 0
-    high = min(policy_of(state).net_layout[LIMIT_GRID], state.num_executors)
+    high = min(policy_of(state).net_layout[place.LIMIT_GRID], state.num_executors)
     while low < high:
         middle = (low + high) // 2
         if levels[middle] <= limit:
@@ -157,7 +142,7 @@ def _levels_up_to(state, limit):
 def limit_at(state, base, index):
     """Allowed limit of an index: ``base + 1 + index``, or a grid level."""
     policy = policy_of(state)
-    if policy.net_layout[LIMIT_GRID] == 0 or base >= state.num_executors:
+    if policy.net_layout[place.LIMIT_GRID] == 0 or base >= state.num_executors:
         return base + 1 + index
     return policy.net_levels[_levels_up_to(state, base) + index]
 
@@ -178,18 +163,18 @@ def limit_range(state, stage, executor_class):
         effect, all from the last of these on being alike; most).
     """
     policy = policy_of(state)
-    encoding = policy.net_layout[LIMIT]
-    if encoding == LIMIT_STAGE:
+    encoding = policy.net_layout[place.LIMIT]
+    if encoding == place.LIMIT_STAGE:
         base = state.stage_executors[stage] + state.stage_commit[stage] + state.stage_moving[stage]
     else:
         base = job_allocation(state, state.stage_job[stage])
     offered = state.num_source if executor_class == ANY_CLASS else fitting_offers(state, stage, executor_class)
     usable = min(offered, stage_room(state, stage))
-    if encoding == LIMIT_NONE:
+    if encoding == place.LIMIT_NONE:
         return base, usable, 1, usable
     last = max(state.num_executors, base + 1)
     most = min(usable, last - base)
-    if policy.net_layout[LIMIT_GRID] == 0 or base >= state.num_executors:
+    if policy.net_layout[place.LIMIT_GRID] == 0 or base >= state.num_executors:
         return base, last - base, most, most
     below = _levels_up_to(state, base)
     limits = _levels_up_to(state, last) - below
@@ -227,8 +212,8 @@ def stage_context(state, stage, context):
         context: What is seen of the stage itself, one of the contexts of the layout.
     """
     policy = policy_of(state)
-    features = policy.net_layout[NUM_FEATURES]
-    embedding = policy.net_layout[EMBEDDING]
+    features = policy.net_layout[place.NUM_FEATURES]
+    embedding = policy.net_layout[place.EMBEDDING]
     x, e, y, s, z = context_parts(policy.net_layout, context)
     position = stage * (features + embedding)
     job = state.stage_job[stage]
@@ -244,30 +229,30 @@ def stage_context(state, stage, context):
 def score_limits(state, stage, base, count):
     """Put w of the ``count`` limits above ``base`` into ``net_score``."""
     policy = policy_of(state)
-    width = stage_context(state, stage, policy.net_layout[CONTEXT])
-    if policy.net_layout[LIMIT] == LIMIT_OUTPUT:
-        run_layers(state, W, 0, policy.net_input, 0, width, 1, policy.net_first, 0, 0)
-        outputs = policy.net_layout[entry_of(W) + 2]
+    width = stage_context(state, stage, policy.net_layout[place.CONTEXT])
+    if policy.net_layout[place.LIMIT] == place.LIMIT_OUTPUT:
+        run_layers(state, place.W, 0, policy.net_input, 0, width, 1, policy.net_first, 0, 0)
+        outputs = policy.net_layout[entry_of(place.W) + 2]
         for index in range(count):
             policy.net_score[index] = policy.net_first[min(base + index, outputs - 1)]
         return
     w = policy.net_weights
-    kernel = _first_layer(state, W, _KERNEL)
-    outputs = _first_layer(state, W, _OUTPUTS)
+    kernel = _first_layer(state, place.W, _KERNEL)
+    outputs = _first_layer(state, place.W, _OUTPUTS)
     call_dense(
-        policy.net_dense, policy.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, W, _BIAS), 0,
+        policy.net_dense, policy.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, place.W, _BIAS), 0,
         policy.net_base, 0, outputs, outputs, 0,
     )  # fmt: skip
     for index in range(count):
-        if policy.net_layout[LIMIT_GRID]:
+        if policy.net_layout[place.LIMIT_GRID]:
             policy.net_limits[index] = np.float32(log(float(limit_at(state, base, index))) * LOG_SCALE)
         else:
             policy.net_limits[index] = np.float32((base + 1 + index) * (1.0 / LIMIT_SCALE))
     call_dense(
         policy.net_dense, policy.net_limits, 0, 1, count, 1, w, kernel + width * outputs, policy.net_base, 0, 0,
-        policy.net_first, 0, outputs, outputs, _rectifies_first(state, W),
+        policy.net_first, 0, outputs, outputs, _rectifies_first(state, place.W),
     )  # fmt: skip
-    run_layers(state, W, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
+    run_layers(state, place.W, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
 
 
 @njit
@@ -281,44 +266,6 @@ def scores_finite(state, count):
         return True
     state.no_answer = 1
     return False
-
-
-@njit
-def weigh_scores(state, count):
-    """Softmax without the division: weights into ``net_weight``, up to a factor; returns their sum."""
-    policy = policy_of(state)
-    largest = policy.net_score[0]
-    for index in range(1, count):
-        largest = max(largest, policy.net_score[index])
-    total = 0.0
-    for index in range(count):
-        weight = exp(float(policy.net_score[index]) - float(largest))
-        policy.net_weight[index] = weight
-        total += weight
-    return total
-
-
-@njit
-def draw_index(state, count, total, uniform):
-    """Index drawn in proportion to ``net_weight``."""
-    policy = policy_of(state)
-    left = uniform * total
-    for index in range(count - 1):
-        left -= policy.net_weight[index]
-        if left < 0.0:
-            return index
-    return count - 1
-
-
-@njit
-def best_index(state, count):
-    """Index of the largest score, the first one if several are."""
-    policy = policy_of(state)
-    best = 0
-    for index in range(1, count):
-        if policy.net_score[index] > policy.net_score[best]:
-            best = index
-    return best
 
 
 @njit
@@ -349,4 +296,4 @@ def log_class_weight(state, count, classes, used):
     total = 0.0
     for index in range(used - 1, end):
         total += exp(float(policy.net_score[index]) - float(largest))
-    return log(total) + float(largest) - float(policy.net_score[best_index(state, count)])
+    return log(total) + float(largest) - float(policy.net_score[best_of(policy.net_score, count)])
