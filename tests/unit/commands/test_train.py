@@ -8,8 +8,7 @@ import signal
 import numpy as np
 import pytest
 
-from decima.commands.train import as_ctrl_c, read_trainings, resumed, system_of_block
-from decima.core.errors import ConfigError
+from decima.commands.train import as_ctrl_c, resumed
 from decima.learning.store import read_policy
 from decima.workload import embedded
 from tests.unit.commands.calls import read_json, refuse, run, succeed
@@ -109,50 +108,6 @@ def test_other_networks_and_streams(tmp_path):
     assert stored.card["task"]["settings"] == {"moving_delay_ms": 0, "runnable_only": True}
     architecture = stored.architecture
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
-
-
-@pytest.fixture
-def planned(monkeypatch, tpch_data):
-    """Arguments of the runs that would begin; none does."""
-    calls = []
-
-    def stop(*arguments):
-        calls.append(arguments)
-        raise ConfigError("planned")
-
-    monkeypatch.setattr("decima.systems.spark.policy.run.DecimaRun", stop)
-    return calls
-
-
-DECIMAS = [name for paper in ("decima", "idle_slots") for name in read_trainings()[paper]]
-
-
-@pytest.mark.parametrize("name", DECIMAS)
-def test_parameters_of_the_pipeline_describe_the_stored_policies(name, planned, tmp_path):
-    assert refuse("train", "--params", name, "--out", tmp_path) == "planned"
-    [(task, recipe, architecture, seed)] = planned
-    policy = read_policy(name)
-    card = policy.card
-    stored = {key: value for key, value in card["recipe"].items() if key in recipe.as_dict()}
-    assert (task.as_dict(), architecture, seed) == (card["task"], policy.architecture, card["learned"]["seed"])
-    assert {key: recipe.as_dict()[key] for key in stored} == stored
-
-
-def test_a_change_leaves_the_other_changes_of_the_block(planned, tmp_path):
-    words = ("train", "--params", "tpch-batch-random", "--out", tmp_path)
-    refuse(*words)
-    refuse(*words, "--set", "recipe.entropy_start=0.5")
-    block, changed = (recipe.as_dict() for _, recipe, _, _ in planned)
-    assert block["teacher"] is None
-    assert changed == block | {"entropy_start": 0.5}
-
-
-def test_a_block_of_parameters_says_its_system():
-    expected = dict.fromkeys(DECIMAS)
-    expected |= {name: paper for paper in ("cloud", "heterogeneous") for name in read_trainings()[paper]}
-    assert {name: system_of_block(["--params", name]) for name in expected} == expected
-    assert system_of_block(["--params=cloud-fast"]) == "cloud"
-    assert system_of_block(["embedded", "--out", "x"]) is None
 
 
 @pytest.mark.parametrize(
