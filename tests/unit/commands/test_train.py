@@ -110,47 +110,6 @@ def test_other_networks_and_streams(tmp_path):
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["trickle"], "unknown jobs 'trickle'; expected a workload source"),
-        (["jobs.json"], "expected a source to draw from; a file has the same jobs for every seed"),
-        ([f"{STREAM},initial=2"], "a stream to train on begins with one job, got initial=2"),
-        ([BATCH, "--set", "recipe.iterations=none"], "nothing ends the training"),
-        ([BATCH, "--iterations", 0], "recipe: iterations must be a whole number of at least 1"),
-        ([BATCH, "--minutes", -1], "recipe: wall_seconds must be a number above 0"),
-        ([BATCH, "--recipe", "slow"], "unknown recipe 'slow'; known: continuing-stream, fast-batch"),
-        ([BATCH, "--recipe", "none.yaml"], "cannot read recipe none.yaml"),
-        ([BATCH, "--set", "recipe.lr_start"], "expected KEY=VALUE"),
-        ([BATCH, "--set", "lr_start=1"], "expected a key that begins with settings. or recipe. or architecture."),
-        ([BATCH, "--set", "recipe.lr_strat=1"], "did you mean 'lr_start'"),
-        ([BATCH, "--set", "recipe.lr_start=fast"], "recipe: lr_start is 'fast'; expected a number"),
-        ([BATCH, "--set", "recipe.teacher=fiar"], "recipe: teacher: unknown scheduler 'fiar'; did you mean 'fair'?"),
-        ([BATCH, "--architecture", "large"], "unknown architecture 'large'"),
-        ([BATCH, "--set", "architecture.limits=none"], "architecture.limits is unknown; did you mean 'limit'?"),
-        ([BATCH, "--set", "architecture.limit=all"], "limit must be one of"),
-        ([BATCH, "--set", "settings.keep_warmer=true"], "settings.keep_warmer is unknown; did you mean 'keep_warm'?"),
-        ([BATCH, "--set", "settings.mode=released"], "use the option --mode instead"),
-        ([BATCH, "--set", "architecture.max_executors=5"], "the task has 6 executors, the architecture all"),
-        ([f"{STREAM},interarrival_s=often"], "interarrival_s is 'often'; expected a number"),
-        ([f"{STREAM},interarrival_s=-5"], "interarrival_s must be a number above 0"),
-        ([BATCH, "--objective", "cost"], "unknown objective 'cost'; known: avg_jct"),
-        ([BATCH, "--backend", "cloud"], "backend must be"),
-        ([BATCH, "--seed", -1], "seed must be a whole number of at least 0"),
-        ([BATCH, "--resume"], "cannot resume: there is no"),
-        (
-            [STREAM, "--mode", "released", "--set", "recipe.episode_start_s=1000"],
-            "mode released never ends an episode early",
-        ),
-    ],
-)
-def test_bad_input_is_one_sentence(arguments, message, tmp_path):
-    folder = tmp_path / "run"
-    stop = [] if {"--iterations", "--minutes", "recipe.iterations=none"} & set(arguments) else ["--iterations", 2]
-    assert message in refuse("train", *arguments, "--out", folder, *SMALL, *stop)
-    assert not (folder / "policy.json").exists()
-
-
 def test_folders_that_cannot_be_used(run_folder, tmp_path):
     folder, _ = run_folder
     common = ("train", BATCH, *SMALL, *BRIEF, "--iterations", 3)

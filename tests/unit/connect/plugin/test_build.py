@@ -141,7 +141,7 @@ def spark_folder(folder, version, scala=""):
     return folder
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def nowhere(monkeypatch):
     """No Spark by the environment, nor by an installed package."""
     monkeypatch.delenv("SPARK_HOME", raising=False)
@@ -149,7 +149,7 @@ def nowhere(monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["3.5.0", "3.5.8", "3.5.2-amzn-1", "4.0.2", "4.1.0", "4.2.0-SNAPSHOT", "4.3.7"])
-def test_the_jars_say_the_version(tmp_path, version):
+def test_the_jars_say_the_version(nowhere, tmp_path, version):
     home = spark_folder(tmp_path / "spark", version)
     spark = find_spark(home)
     assert spark == (version, version[:3], home / "jars")
@@ -158,20 +158,20 @@ def test_the_jars_say_the_version(tmp_path, version):
 
 
 @pytest.mark.parametrize("version", ["2.4.8", "3.4.4", "4.4.0", "5.0.1", "3.50.1", "40.0.1"])
-def test_releases_that_it_does_not_know(tmp_path, version):
+def test_releases_that_it_does_not_know(nowhere, tmp_path, version):
     home = spark_folder(tmp_path / "spark", version)
     with pytest.raises(SparkError, match=rf"knows Spark 3\.5, 4\.0, .* and 4\.3, and {home} is Spark {version}$"):
         find_spark(home)
 
 
-def test_another_scala(tmp_path):
+def test_another_scala(nowhere, tmp_path):
     home = spark_folder(tmp_path / "spark", "3.5.8", "2.13")
     with pytest.raises(SparkError, match=rf"Spark 3\.5 with Scala 2\.12, and {home} has Scala 2\.13"):
         find_spark(home)
 
 
 @pytest.mark.parametrize("jar", ["", "spark-core.jar", "spark-core_2.13-4.jar", "spark-sql_2.13-4.3.0.jar"])
-def test_a_folder_without_a_spark(tmp_path, jar):
+def test_a_folder_without_a_spark(nowhere, tmp_path, jar):
     (tmp_path / "jars").mkdir()
     if jar:
         (tmp_path / "jars" / jar).write_bytes(b"")
@@ -179,7 +179,7 @@ def test_a_folder_without_a_spark(tmp_path, jar):
         find_spark(tmp_path)
 
 
-def test_where_it_is_looked_for(tmp_path, monkeypatch):
+def test_where_it_is_looked_for(nowhere, tmp_path, monkeypatch):
     with pytest.raises(SparkError, match="none was found: name its folder with --spark, set SPARK_HOME"):
         find_spark()
     package = spark_folder(tmp_path / "package", "4.3.0")
