@@ -127,9 +127,6 @@ REFUSED = {
         "embedded:arrivals=poisson,n=3,initial=2": "a stream to train on begins with one job, got initial=2",
         "embedded:arrivals=poisson,n=3,interarrival_s=often": "interarrival_s is 'often'; expected a number",
         "embedded:arrivals=poisson,n=3,interarrival_s=-5": "interarrival_s must be a number above 0",
-        "embedded:arrivals=poisson,n=3 --mode released --set recipe.episode_start_s=1000": (
-            "mode released never ends an episode early"
-        ),
     },
     f"{TRAIN} --iterations 2 embedded:n=3": {
         "--recipe slow": "unknown recipe 'slow'; known: continuing-stream, fast-batch",
@@ -290,4 +287,4 @@ def test_refused(call, words, part, jobs, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(Measurement, "check", lambda _: pytest.fail("a measurement begins"))
     assert part in refuse(*shlex.split(f"{call} {words}".format(jobs=jobs, folder=folder)))
-    assert list(folder.iterdir()) == []
+    assert [path for path in folder.rglob("*") if path.name != "run"] == []  # a training may have made its folder

@@ -15,7 +15,7 @@ from measure import alone
 from measure.alone import Measurement, PlannedApplication
 from measure.records import append_alone_run, read_alone_runs
 from measure.validation import Validation
-from tests.unit.commands.calls import refuse, run, show, succeed
+from tests.unit.commands.calls import refuse, show, succeed
 from tests.unit.connect.planted_logs import write_folders
 from tests.unit.measure.fidelity.test_simulation import LEVELS, job
 
@@ -120,10 +120,6 @@ def test_slim_refuses(tmp_path):
         shutil.copy(LOGS / "plain", tmp_path / name / "log")
     same = tmp_path / "a", tmp_path / "b"
     assert "two of the 2 logs have the same name" in refuse("spark", "slim", *same, "--out", tmp_path / "slim")
-
-
-def test_help_names_the_commands():
-    assert {"profile", "slim"} <= set(run("spark", "--help").stdout.split())
 
 
 def test_what_was_measured_already_becomes_a_profile_without_spark(tmp_path, asked):

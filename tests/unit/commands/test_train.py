@@ -110,6 +110,14 @@ def test_other_networks_and_streams(tmp_path):
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
 
 
+def test_an_episode_of_the_released_mode_cannot_end_early(tmp_path):
+    """Unlike the mistakes of test_refusals, found where the first sequences are drawn."""
+    words = ("--iterations", 2, "--mode", "released", "--set", "recipe.episode_start_s=1000")
+    sentence = refuse("train", STREAM, "--out", tmp_path / "run", *SMALL, *words)
+    assert "mode released never ends an episode early" in sentence
+    assert not (tmp_path / "run" / "policy.json").exists()
+
+
 def test_folders_that_cannot_be_used(run_folder, tmp_path):
     folder, _ = run_folder
     common = ("train", BATCH, *SMALL, *BRIEF, "--iterations", 3)
