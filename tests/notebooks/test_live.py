@@ -3,6 +3,7 @@
 import nbformat
 import papermill
 import pytest
+from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 from experiments.notebooks import notebook_path
@@ -40,18 +41,18 @@ def test_live_cells_with_other_parameters(slug, tmp_path):
 
     Cells that only show published numbers are left out: they read no parameter but the run.
     """
-    path = notebook_path(slug)
-    notebook, cells = nbformat.read(path, as_version=4), []
-    if path != START:
-        kept = {"parameters", LIVE, BEFORE_LIVE}
-        notebook.cells = [cell for cell in notebook.cells if kept & set(cell.metadata.get("tags", []))]
+    path, cells = notebook_path(slug), []
     for number, given in enumerate(OTHERS[slug]):
         assert set(given) <= set(parameters(path))
         assert all(parameters(path)[name] != value for name, value in given.items())
-        passed = given if path == START else given | {"run": "embedded-quick"}
-        cells += parameterize_notebook(notebook, passed).cells
-        for cell in cells[-len(notebook.cells) :]:
-            cell.id = f"{cell.id}-{number}"
+        notebook = load_notebook_node(str(path))
+        if path != START:
+            kept = {"parameters", LIVE, BEFORE_LIVE}
+            notebook.cells = [cell for cell in notebook.cells if kept & set(cell.metadata.tags)]
+        part = parameterize_notebook(notebook, given if path == START else given | {"run": "embedded-quick"}).cells
+        for place, cell in enumerate(part):
+            cell.id = f"{place}-{number}"
+        cells += part
     notebook.cells = cells
     nbformat.write(notebook, tmp_path / "lesson.ipynb")
     done = papermill.execute_notebook(
