@@ -3,6 +3,8 @@
 import nbformat
 import papermill
 import pytest
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 
 from experiments.notebooks import notebook_path
 from experiments.published import BEFORE_LIVE, LIVE
@@ -34,22 +36,28 @@ def test_every_lesson_is_tried():
 
 
 @pytest.mark.parametrize("slug", OTHERS)
-@pytest.mark.parametrize("which", [0, 1])
-def test_live_cells_with_other_parameters(slug, which, tmp_path):
-    """Cells that only show published numbers are left out: they read no parameter but the run."""
-    path = notebook_path(slug)
-    given = OTHERS[slug][which]
-    assert set(given) <= set(parameters(path))
-    assert all(parameters(path)[name] != value for name, value in given.items())
-    notebook = nbformat.read(path, as_version=4)
-    if path != START:
-        kept = {"parameters", LIVE, BEFORE_LIVE}
-        notebook.cells = [cell for cell in notebook.cells if kept & set(cell.metadata.get("tags", []))]
-        given = given | {"run": "embedded-quick"}
+def test_live_cells_with_other_parameters(slug, tmp_path):
+    """Both sets, one after the other in one kernel, as a reader would try them.
+
+    Cells that only show published numbers are left out: they read no parameter but the run.
+    """
+    path, cells = notebook_path(slug), []
+    for number, given in enumerate(OTHERS[slug]):
+        assert set(given) <= set(parameters(path))
+        assert all(parameters(path)[name] != value for name, value in given.items())
+        notebook = load_notebook_node(str(path))
+        if path != START:
+            kept = {"parameters", LIVE, BEFORE_LIVE}
+            notebook.cells = [cell for cell in notebook.cells if kept & set(cell.metadata.tags)]
+        part = parameterize_notebook(notebook, given if path == START else given | {"run": "embedded-quick"}).cells
+        for place, cell in enumerate(part):
+            cell.id = f"{place}-{number}"
+        cells += part
+    notebook.cells = cells
     nbformat.write(notebook, tmp_path / "lesson.ipynb")
     done = papermill.execute_notebook(
-        tmp_path / "lesson.ipynb", tmp_path / "done.ipynb", given, cwd=path.parent, progress_bar=False
+        tmp_path / "lesson.ipynb", tmp_path / "done.ipynb", cwd=path.parent, progress_bar=False
     )
     shown = [cell for cell in done.cells if cell.cell_type == "code" and cell.outputs]
-    assert shown
+    assert {cell.id[-1] for cell in shown} == {"0", "1"}
     assert not [output for cell in shown for output in cell.outputs if output.output_type == "error"]

@@ -3,6 +3,7 @@
 import ast
 import re
 import shutil
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,8 +31,14 @@ each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 each_of_papers = pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
 
 
+@cache
+def read(path):
+    """A notebook; no test changes it."""
+    return nbformat.read(path, as_version=4)
+
+
 def code_cells(path):
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
 
 
 def parameters(path):
@@ -93,7 +100,7 @@ def test_outputs_are_small_tables_and_their_cells_counted(path):
 @each_of_papers
 def test_outputs_are_of_these_cells_and_of_the_published_results(path):
     cells = notebook_cells(path.stem)
-    said = nbformat.read(path, as_version=4).metadata.published
+    said = read(path).metadata.published
     assert said == {"run": published.RUN, "stamp": published.published_stamp(cells)}, (
         "run: python -m experiments publish"
     )
@@ -116,7 +123,7 @@ def test_nbval_compares_numbers_that_every_run_has():
 
 @each_of_papers
 def test_every_figure_is_shown_behind_the_cell_that_draws_it(path):
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read(path).cells
     for cell, behind in pairwise(cells):
         drawn = notebooks.calls(cell.source, "experiments.figure") if cell.cell_type == "code" else []
         drawn = [name for name in drawn if published.picture(name)]  # the others wait for the next full run
@@ -144,7 +151,7 @@ def test_the_outputs_take_less_than_three_megabytes():
 
 @each
 def test_valid_and_named_by_section(path):
-    nbformat.validate(nbformat.read(path, as_version=4))
+    nbformat.validate(read(path))
     assert re.fullmatch(r"\d\d-[a-z0-9]+(-[a-z0-9]+)*", path.stem)
 
 
@@ -167,7 +174,7 @@ def test_nothing_of_one_machine(path):
 
 
 def test_the_first_one_begins_with_what_one_learns_and_ends_with_where_to_go():
-    cells = nbformat.read(START, as_version=4).cells
+    cells = read(START).cells
     for word in ("**Question.**", "Runtime:"):
         assert word in cells[0].source
     assert cells[-1].source.startswith("## Where to go next")
@@ -200,7 +207,7 @@ OWN = range(50, 80)  # notebooks on questions of this project, which no paper as
 
 @each_of_papers
 def test_opens_with_the_question_and_ends_with_the_gap(path):
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read(path).cells
     opening = cells[0].source
     for word in ("**Question.**", "Runtime:"):
         assert word in opening
@@ -213,7 +220,7 @@ def test_opens_with_the_question_and_ends_with_the_gap(path):
 
 @each_of_papers
 def test_opens_with_what_one_will_do_needs_and_gets_and_ends_with_three_sentences(path):
-    first, *_, last = nbformat.read(path, as_version=4).cells
+    first, *_, last = read(path).cells
     (done,) = re.findall(r"\*\*After this notebook you can\*\*\n\n((?:- .+\n){3})", first.source)
     parts = (
         "**Question.**",
@@ -230,7 +237,7 @@ def test_opens_with_what_one_will_do_needs_and_gets_and_ends_with_three_sentence
 
 @each_of_papers
 def test_checks_stand_in_cells_of_their_own_that_the_site_folds_and_tables_are_shown_for_people(path):
-    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code" and not is_live(cell)]
+    cells = [cell for cell in read(path).cells if cell.cell_type == "code" and not is_live(cell)]
     for cell in cells:
         statements = ast.parse(cell.source).body
         checks = [isinstance(each, ast.Assert) for each in statements]
@@ -242,7 +249,7 @@ def test_checks_stand_in_cells_of_their_own_that_the_site_folds_and_tables_are_s
 @each
 def test_shows_the_equations(path):
     """Formulas stand in markdown cells, dollars in pairs; numbers are those of the paper, which has five."""
-    sources = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
+    sources = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
     displayed = [formula for source in sources for formula in re.findall(r"\$\$(.+?)\$\$", source, flags=re.DOTALL)]
     assert displayed
     for source in sources:
@@ -275,7 +282,7 @@ def test_a_lesson_has_a_live_cell_for_each_of_its_parameters(path):
 
 @each_of_lessons
 def test_a_lesson_says_what_to_change_and_has_two_exercises_with_folded_solutions(path):
-    texts = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
+    texts = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
     (tried,) = [text for text in texts if text.startswith("## Try it: ")]
     changed = set(parameters(path)) - {"run"}
     assert [name for name in changed if f"`{name}" in tried]
@@ -288,7 +295,7 @@ def test_a_lesson_says_what_to_change_and_has_two_exercises_with_folded_solution
 
 @each_of_lessons
 def test_a_lesson_links_to_its_paper_the_glossary_and_what_comes_next(path):
-    first, *_, last = nbformat.read(path, as_version=4).cells
+    first, *_, last = read(path).cells
     assert "](https://doi.org/10." in first.source or int(path.stem[:2]) in OWN
     assert "](../../docs/glossary.md)" in first.source
     after = LESSONS[LESSONS.index(path) + 1 :]
@@ -308,7 +315,7 @@ def test_notebooks_are_sorted_as_the_papers_are():
     """Appendices follow the sections, of which the last is the tenth; what one starts with comes first."""
     assert NOTEBOOKS[0] == START
     for path in PAPERS:
-        number, (opening, *_) = int(path.stem[:2]), nbformat.read(path, as_version=4).cells
+        number, (opening, *_) = int(path.stem[:2]), read(path).cells
         if number in OWN:
             continue
         about = opening.source.split("Paper:")[1].split("\n")[0]
@@ -321,15 +328,12 @@ def test_notebooks_are_sorted_as_the_papers_are():
 
 
 @each
-def test_claims_are_asserted(path):
-    trees = [ast.parse(cell.source) for cell in code_cells(path)]
-    assert sum(isinstance(node, ast.Assert) for tree in trees for node in ast.walk(tree)) >= 2
-
-
-@each
-def test_cells_are_short(path):
-    assert max(len(cell.source.splitlines()) for cell in code_cells(path)) <= 16
-    assert max(len(line) for cell in code_cells(path) for line in cell.source.splitlines()) <= 120
+def test_cells_are_short_and_claims_are_asserted(path):
+    sources = [cell.source for cell in code_cells(path)]
+    assert max(len(source.splitlines()) for source in sources) <= 16
+    assert max(len(line) for source in sources for line in source.splitlines()) <= 120
+    nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
+    assert sum(isinstance(node, ast.Assert) for node in nodes) >= 2
 
 
 @each_of_papers

@@ -21,8 +21,8 @@ START_S = 300.0
 
 
 @contextmanager
-def history_server(logs, folder):
-    """Address of a history server on loopback that has read a folder of logs."""
+def history_server(logs, folder, applications):
+    """Address of a history server on loopback that has read a folder with the logs of so many applications."""
     port = free_port(HOST)
     options = {"fs.logDirectory": logs.as_uri(), "ui.port": port, "fs.update.interval": "1s"}
     environment = os.environ | {
@@ -39,7 +39,7 @@ def history_server(logs, folder):
     watcher = guard([process.pid])
     try:
         address, end = f"http://{HOST}:{port}", time.monotonic() + START_S
-        while not _listed(address):
+        while len(_listed(address)) < applications:
             assert process.poll() is None, (folder / "history.log").read_text()
             assert time.monotonic() < end, (folder / "history.log").read_text()
             time.sleep(0.2)
@@ -56,28 +56,35 @@ def _listed(address):
         return []
 
 
-@pytest.mark.parametrize("rolling", [False, True], ids=["one file", "rolling"])
-def test_applications_and_logs_of_a_history_server(rolling, tmp_path):
+def test_applications_and_logs_of_a_history_server(tmp_path):
+    """Of two applications, one with a log of one file and one with rolling, compressed files."""
     cluster = StandaloneCluster(executors=1)
     cluster.folder = tmp_path  # it is never started: tasks run in the driver
     conf = {"spark.master": "local[2]", "spark.dynamicAllocation.enabled": "false", "spark.sql.shuffle.partitions": "2"}
-    conf |= {"spark.eventLog.rolling.enabled": str(rolling).lower(), "spark.eventLog.compress": str(rolling).lower()}
-    logs = tmp_path / "events"
-    with session(cluster, conf, executors=1, event_log=logs, name="two queries", driver_memory_mb=700) as spark:
-        for tasks in (3, 6):
-            assert len(spark.range(0, 100, 1, tasks).groupBy("id").count().collect()) == 100
-    (direct,) = read_event_logs([logs])
-    with history_server(logs, tmp_path) as address:
-        (listed,) = list_applications(address)
-        assert (listed.app_id, listed.name, listed.completed) == (direct.key.app_id, "two queries", True)
-        with local_logs([f"{address}/{listed.app_id}"]) as paths:
-            (served,) = read_event_logs(paths)
-        assert served.tasks.equals(direct.tasks)
-        files = tmp_path / "direct.json", tmp_path / "served.json"
-        for log, out in zip((next(logs.iterdir()), f"{address}/{listed.app_id}"), files, strict=True):
-            assert "executor" in succeed("capacity", log, "--executors", "1-4", "--draws", "2", "--out", out)
-        tables = [json.loads(out.read_text())["points"] for out in files]
-        assert tables[0] == tables[1]
-        with pytest.raises(ConfigError, match=f"{address}/{listed.app_id} \\(two queries"), local_logs([address]):
-            pass
+    logs, direct = tmp_path / "events", {}
+    for name, rolling in (("one file", "false"), ("rolling", "true")):
+        conf |= {"spark.eventLog.rolling.enabled": rolling, "spark.eventLog.compress": rolling}
+        before = set(logs.iterdir()) if logs.exists() else set()
+        with session(cluster, conf, executors=1, event_log=logs, name=name, driver_memory_mb=700) as spark:
+            for tasks in (3, 6):
+                assert len(spark.range(0, 100, 1, tasks).groupBy("id").count().collect()) == 100
+        (log,) = set(logs.iterdir()) - before
+        assert log.is_dir() == (name == "rolling")
+        direct[name] = log, *read_event_logs([log])
+    with history_server(logs, tmp_path, len(direct)) as address:
+        listed = {each.name: each for each in list_applications(address)}
+        assert listed.keys() == direct.keys()
+        for name, (log, application) in direct.items():
+            url = f"{address}/{listed[name].app_id}"
+            assert (listed[name].app_id, listed[name].completed) == (application.key.app_id, True)
+            with local_logs([url]) as paths:
+                (served,) = read_event_logs(paths)
+            assert served.tasks.equals(application.tasks)
+            files = tmp_path / "direct.json", tmp_path / "served.json"
+            for source, out in zip((log, url), files, strict=True):
+                assert "executor" in succeed("capacity", source, "--executors", "1-4", "--draws", "2", "--out", out)
+            tables = [json.loads(out.read_text())["points"] for out in files]
+            assert tables[0] == tables[1]
+            with pytest.raises(ConfigError, match=f"{url} \\({name}"), local_logs([address]):
+                pass
         assert "it answers 404" in refuse("capacity", f"{address}/app-there-is-none")

@@ -1,8 +1,7 @@
 """Small applications on every release of Spark that is there, read and simulated.
 
 The reader counts as the recount does, and the simulated time at the recorded size is the recorded one within 5 %, or a
-warning says why not.
-"""
+warning says why not."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import pytest
 
 from decima.core.config import checkout_root
 from measure import recount
-from tests.spark import recorded_application
+from tests.spark import order_runs, recorded_application
 
 pytestmark = pytest.mark.spark_slow
 
@@ -41,3 +40,16 @@ def test_recorded_application(case, python, tmp_path):
         assert "Traceback" not in said.stderr
     elif abs(float(agreement[1])) > 5.0:
         assert "warning: The recorded time" in said.stdout, said.stdout
+
+
+# `spark_fifo` and `spark_fair` against a real Spark under its own FIFO and FAIR, launch by launch.
+
+
+@pytest.mark.parametrize("run", order_runs.RUNS)
+def test_the_simulator_launches_in_the_order_of_spark(run, tmp_path):
+    rows = order_runs.record(run, tmp_path)
+    assert len(rows) == sum(query.tasks + 3 * (query.stages - 1) for query in order_runs.RUNS[run])
+    real, simulated, in_gap = order_runs.both_orders(run, rows)
+    assert simulated == real
+    # One core that is free before the child is submitted, on a busy machine all of them.
+    assert in_gap <= (order_runs.EXECUTORS if run == "fifo" else 0)

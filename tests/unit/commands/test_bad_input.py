@@ -48,84 +48,6 @@ def test_damaged_parquet(tmp_path):
     assert "truncated, damaged or not a parquet file" in refuse("simulate", "--jobs", path)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--executors", 0], "executors must be a whole number of at least 1, got 0"),
-        (["--executors", -5], "executors must be a whole number of at least 1, got -5"),
-        (["--executors", "many"], "'--executors'"),
-        (["--executors", 2.5], "'--executors'"),
-        (["--executors", 10**30], "'--executors'"),
-        (["--scheduler", "unfair"], "unknown scheduler 'unfair'; did you mean 'fair'?; known: capped_srw,"),
-        (["--scheduler", "replay"], "expected their file: replay:FILE"),
-        (["--mode", "fast"], "mode must be one of paper, released, simplified, got 'fast'"),
-        (["--durations", "median"], "durations must be one of sampled, mean, got 'median'"),
-        (["--set", "settings.level_rule=middle"], "must be one of interpolate, inverted, left, right, got 'middle'"),
-        (["--set", "settings.moving_delay_ms=-1"], "moving_delay_ms must be a number from 0 to 1e+15, got -1"),
-        (["--set", "settings.moving_delay_ms=nan"], "moving_delay_ms is 'nan'; expected a number"),
-        (["--set", "settings.warmup_delay_ms=inf"], "warmup_delay_ms must be a number from 0 to 1e+15, got inf"),
-        (["--time-limit-s", 0], "time_limit_ms must be above 0"),
-        (["--time-limit-s", "nan"], "time_limit_ms must be above 0"),
-        (["--mode", "released", "--time-limit-s", 5], "no effect in mode released"),
-        (["--seed", -1], "seed must be a whole number of at least 0, got -1"),
-        (["--seed", 1.5], "'--seed'"),
-        (["--set", "settings.moving_delay_ms"], "'settings.moving_delay_ms' is not an option; expected KEY=VALUE"),
-        (["--set", "moving_delay_ms=1"], "--set moving_delay_ms=1: expected a key that begins with settings."),
-        (["--set", "settings.moving_delay=1"], "settings.moving_delay is unknown; did you mean 'moving_delay_ms'"),
-        (["--set", "settings.keep_warm=maybe"], "--set settings.keep_warm is 'maybe'; expected true or false"),
-        (["--set", "settings.executors=3"], "use the option --executors instead"),
-        (["--set", "settings.classes=1:3"], "use the option --classes instead"),
-        (["--classes", ""], "'' is not an executor class; expected MEMORY:EXECUTORS"),
-        (["--classes", "0.5:2,0.5:3"], "class 0.5 is given twice"),
-        (["--classes", "0.5:0"], "class 0.5: executors must be a whole number of at least 1, got 0"),
-        (["--classes", "nan:2"], "expected a number"),
-        (["--classes", "0.5:2", "--executors", 3], "executors is 3, and the classes have 2; leave executors out"),
-        (["--classes", "0.5:2", "--executors", 50], "executors is 50, and the classes have 2; leave executors out"),
-        (
-            ["--mode", "simplified", "--set", "settings.moving_delay_ms=50000"],
-            "moving_delay_ms is 50000.0 but has no effect in mode simplified with startup off",
-        ),
-        (["--scheduler", "fair:stage_rule=0.7"], "stage_rule must be a whole number from 0 to 2, got 0.7"),
-        (["--scheduler", "fair:sticky"], "'fair:sticky': 'sticky' is not an option; expected KEY=VALUE"),
-        (["--scheduler", "fair:sticky=yes"], "sticky is 'yes'; expected a number"),
-        (["--scheduler", "fair:=1"], "'=1' is not an option"),
-        (["--scheduler", "fair:sticky=1,sticky=0"], "sticky is given twice"),
-        (["--scheduler", "fair:sticky=2"], "sticky must be a whole number from 0 to 1, got 2"),
-        (["--scheduler", "fair:sticky=nan"], "sticky is 'nan'; expected a number"),
-        (["--scheduler", "fair:alpha=1"], "scheduler fair has no parameter 'alpha'; it has: sticky, stage_rule"),
-        (["surplus"], "surplus"),
-        (["--scheduler"], "requires an argument"),
-    ],
-)
-def test_option_out_of_range(options, message, jobs, folder):
-    assert message in refuse("simulate", "--jobs", jobs, "--out", folder / "r.json", *options)
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["synthetic:n=0"], "n is 0; expected an integer of at least 1"),
-        (["synthetic:n=x"], "n is 'x'; expected a whole number"),
-        ([f"synthetic:n={10**30}"], "expected at most 10,000,000"),
-        (["synthetic:sizes=huge"], "'huge' is unknown"),
-        (["synthetic:sizes="], "is unknown"),
-        (["synthetic:arrivals=batch,interarrival_s=3"], "interarrival_s describe a stream"),
-        (["google"], "unknown jobs 'google'; expected a workload source (alibaba, "),
-        (["synthetic:interarrival_s=0"], "expected a finite number above 0"),
-        (["synthetic:interarrival_s=nan"], "expected a number"),
-        (["synthetic:n=0,initial=0"], "expected an integer of at least 1"),
-        (["synthetic:interarrival_s=20-45"], "a range of gaps is for training"),
-        (["synthetic", "--seed", -2], "seed is -2; expected an integer of at least 0"),
-    ],
-)
-def test_workload_that_cannot_be_drawn(options, message, folder):
-    write = ["workload", "write", "--out", folder / "w.json"]
-    for command in (["workload", "describe"], write, ["simulate", "--jobs"]):
-        assert message in refuse(*command, *options)
-    assert list(folder.iterdir()) == []
-
-
 REPLAYS = {
     "stage whose parents run": ([[0, 3, 5]], "decision 0 at 0.000 s: cannot choose stage 3 of job 0"),
     "stage chosen twice": ([[0, 0, 1], [0, 0, 1]], "decision 1: cannot choose stage 0 of job 0"),
@@ -211,12 +133,6 @@ def test_data_that_was_not_fetched(tmp_path, folder, monkeypatch):
     assert "is missing" in refuse("data", "prepare", "tpch")
     assert "unknown data set 'google'; expected tpch or alibaba or cloud-vm" in refuse("data", "fetch", "google")
     assert list(folder.iterdir()) == []
-
-
-def test_incomplete_commands():
-    assert refuse("workload") == "Missing command."
-    assert "Missing argument" in refuse("data", "fetch")
-    assert "Missing option '--out'" in refuse("workload", "write", "synthetic")
 
 
 def test_a_module_that_is_not_installed(monkeypatch):

@@ -160,16 +160,7 @@ def test_bad_input_is_one_sentence(folder, tmp_path):
     torn = tmp_path / "torn.json"
     torn.write_text((folder / "fair.json").read_text()[:200])
     assert "is not a result of bench-1" in refuse("bench", "check", torn)
-    assert "cannot read the result" in refuse("bench", "check", tmp_path / "none.json")
     assert "is not a result of bench-1" in refuse("bench", "report", tmp_path)
-    assert "unknown task 'embeded-batch'" in refuse("bench", "run", "fair", "--task", "embeded-batch")
-    assert "unknown scheduler" in refuse("bench", "run", "no_such_rule")
-    assert "ends in .json" in refuse("bench", "run", "fair", "--out", "result.csv")
-
-
-def test_what_is_gone_says_which_version_had_it():
-    gone = "'decima bench duel' is gone: version 0.2.0 is the last one that has it"
-    assert refuse("bench", "duel", "fifo", "fair", "--seed", 1) == gone
 
 
 def test_list_has_all_tasks():

@@ -90,39 +90,6 @@ def test_a_target_that_no_cluster_meets(folder):
     assert names(folder) == []
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--target", "p99<1s"), "target is 'p99<1s'; expected run, mean, p50 or p95"),
-        (("--budget", 3), "--budget bounds the cost; expected --price with it"),
-        (("--budget", 1e-9, "--price", 1), "no cluster of 1 to 4 executors meets a cost of 1e-09: the cheapest is"),
-        (("--executors", "4-1"), "--executors is '4-1'; expected sizes from 1 on"),
-        (("--executors", "0-4"), "--executors is '0-4'; expected sizes from 1 on"),
-        (("--executors", "a"), "--executors is 'a'; expected a whole number"),
-        (("--load", "2"), "--load is for queries that arrive at one cluster; expected --unit query with it"),
-        (("--load", "x"), "--load is 'x'; expected a number"),
-        (("--unit", "query", "--load", "0"), "load is 0.0; expected a factor above 0"),
-        (("--data", "x0"), "data is 0.0; expected a factor above 0"),
-        (("--data", "twice"), "--data is 'twice'; expected a number"),
-        (("--unit", "job"), "unit is 'job'; expected one of auto, application, query"),
-        (("--hosts", "2"), "hosts is '2'; expected one of auto, one, many"),
-        (("--price", "cheap"), "--price is 'cheap'; expected a price per executor hour, or LIST:TYPE"),
-        (("--price", "table4:m9"), "--price: table4 has no type of VM 'm9'; it has: m1.large, m1.xlarge, m2.xlarge"),
-        (("--price", "0"), "--price is '0'; expected a number above 0"),
-        (("--scheduler", "fif"), "unknown scheduler 'fif'; did you mean 'fifo'?"),
-        (("--dynamic", "4"), "expected the fewest and the most executors, such as 1-40"),
-        (("--dynamic", "4-2"), "expected the fewest and the most executors"),
-        (("--set", "settings.moving_delay_ms=1"), "expected a setting of dynamic allocation or of losses"),
-        (("--set", "settings.idle_timeout_ms=1"), "idle_timeout_ms is 1.0 but has no effect without dynamic"),
-        (("--lose", "2", "--set", "settings.idle_timeout_ms=1"), "has no effect without dynamic"),
-    ],
-)
-def test_bad_options(words, sentence, folder):
-    given = words if "--executors" in words else (*FEW, *words)
-    assert sentence in refuse("capacity", QUERIES, *given, "--out", folder / "o.json")
-    assert names(folder) == []
-
-
 def test_bad_logs(folder):
     cut = write(folder / "cut", small_log()[:-1])
     sentence = refuse("capacity", cut)

@@ -86,34 +86,6 @@ def test_what_draws_nothing_is_run_once_and_told(files):
     assert "20 runs each" in run("compare", *CLOUD, "aep", "random", "--jobs", files / "jobs.csv").stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("simulate", "--jobs", "generate"), "unknown source of jobs 'generate'"),
-        (("simulate", "--jobs", "no.csv"), "No such file"),
-        (("simulate", "--vms", "table5"), "unknown list of VMs 'table5'"),
-        (("simulate", "--beta", 2), "beta is 2.0; expected the weight of cost, from 0 to 1"),
-        (("simulate", "--beta", "nan"), "beta is nan"),
-        (("simulate", "--mode", "fast"), "mode must be one of paper, released, got 'fast'"),
-        (("simulate", "--set", "rules.look_ahead=none"), "--set rules.look_ahead is unknown; did you mean 'lookahead'"),
-        (("simulate", "--set", "prices.m1=3"), "expected a key that begins with rules. or billing."),
-        (("simulate", "--set", "billing.boot_s=-1"), "billing.boot_s is -1.0"),
-        (("simulate", "--scheduler", "learned:policy=tpch-batch"), "a policy of system 'spark', expected 'cloud'"),
-        (("simulate", "--scheduler", "learned:policy=nobody"), "nobody"),
-        (("train", "--out", "mine", "--betas", "0; 2"), "betas hold 2.0; expected weights of cost, from 0 to 1"),
-        (("train", "--out", "mine", "--set", "rules.clock=1"), "--set rules.clock is unknown"),
-        (("optimum", "--nodes", -1), "nodes"),
-        (("compare", "aep", "--baseline", "rr", "--seeds", 1), "baseline 'rr' is not among"),
-        (("compare", "--metric", "price"), "unknown objective 'price'; known: avg_jct, cost"),
-        (("workload", "vms", "table5"), "unknown list of VMs 'table5'"),
-    ],
-)
-def test_bad_input(arguments, message, folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    assert message in refuse(*arguments, *CLOUD)
-    assert list(folder.iterdir()) == []
-
-
 def test_bad_files_leave_nothing_behind(files, folder):
     (files / "jobs.csv").write_text(JOBS.replace("2,4,3,50", "2,4,30,50"))
     out = folder / "r.json"

@@ -79,28 +79,6 @@ def test_a_time_limit_is_told(jobs):
     assert re.match(r"best of 2 schedulers on jobs: \w+ with about \d+\.\d\d s \(\d+ jobs? unfinished\)$", lines[-1])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Missing argument 'SCHEDULER'"),
-        (["fair:sticky"], "expected KEY=VALUE"),
-        (["fair:alpha=1"], "no parameter 'alpha'"),
-        (["no.json"], "cannot read the card no.json: No such file"),
-        (["fair", "--baseline", "fifo"], "baseline 'fifo' is not among the compared schedulers: fair"),
-        (["fair", "--metric", "speed"], "unknown objective 'speed'; known: avg_jct"),
-        (["fair", "--seeds", 0], "'--seeds'"),
-        (["fair", "--seed", -1], "'--seed'"),
-        (["fair", "--threads", 0], "'--threads'"),
-        (["fair", "--executors", 0], "executors must be a whole number of at least 1, got 0"),
-        (["fair", "--jobs", "synthetic:n=0"], "n is 0"),
-    ],
-)
-def test_bad_comparison(arguments, message, folder):
-    path = folder / "scores.csv"
-    assert message in refuse("compare", "--jobs", "synthetic", "--out", path, *arguments)
-    assert list(folder.iterdir()) == []
-
-
 def tune(folder, *more):
     return succeed(
         *("tune", "capped_srw:stage_rule=0", *SMALL, "--train", 2, "--test", 2, "--budget", 12, "--seed", 1), *more
@@ -142,26 +120,6 @@ def test_search_continues_from_its_checkpoint(folder):
     assert checkpoint.read_bytes() == kept
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Missing argument 'SCHEDULER'"),
-        (["nope"], "unknown scheduler 'nope'"),
-        (["released_fair"], "scheduler released_fair has no parameter to tune"),
-        (["capped_srw:c0=99"], "scheduler capped_srw: c0 must be from "),
-        (["capped_srw", "--budget", 0], "'--budget'"),
-        (["capped_srw", "--train", 0], "'--train'"),
-        (["capped_srw", "--seed", 2_000_000], "seed + train must be at most 1000000"),
-        (["capped_srw", "--baseline", "nope"], "unknown scheduler 'nope'"),
-        (["capped_srw", "--metric", "speed"], "unknown objective 'speed'"),
-        (["capped_srw", "--mode", "fast"], "mode must be one of"),
-    ],
-)
-def test_bad_tuning(arguments, message, folder):
-    assert message in refuse("tune", *arguments, *SMALL, "--out", folder / "tuned.json")
-    assert list(folder.iterdir()) == []
-
-
 def test_a_grid_keeps_the_whole_table(folder):
     table, path = folder / "grid.csv", folder / "tuned.json"
     jobs = ["weighted_fair", "--jobs", "synthetic:n=3,sizes=xs", "--executors", "5", "--train", "2", "--test", "1"]
@@ -169,16 +127,3 @@ def test_a_grid_keeps_the_whole_table(folder):
     assert line.startswith("weighted_fair tuned on synthetic: ")
     assert len(pandas.read_csv(table)) == 4
     assert read_json(path)["search"] == {"grid": {"alpha": [-1.0, 0.0], "order": [0.0, 1.0]}}
-    table.unlink()
-    path.unlink()
-    wrong = ["tune", *jobs, "--out", path, "--table", table]
-    assert "--table keeps the scores of a grid" in refuse(*wrong)
-    assert "beta" in refuse(*wrong, "--grid", "beta=1")
-    assert "expected no --grid with it" in refuse(*wrong, "--grid", "alpha=1", "--checkpoint", folder / "c.json")
-    assert list(folder.iterdir()) == []
-
-
-def test_a_second_number_is_no_scheduler():
-    result = run("compare", "fair", "4", "--jobs", "synthetic:n=2", "--executors", "2")
-    assert result.exit_code == 2
-    assert "'4' is not a scheduler; did you mean '--executors 4'?" in result.stderr

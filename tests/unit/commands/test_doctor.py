@@ -6,7 +6,7 @@ import pytest
 import decima
 from decima.commands import doctor
 from tests.unit.commands.calls import run
-from tests.unit.connect.plugin.test_sparks import spark_folder
+from tests.unit.connect.plugin.test_build import spark_folder
 
 
 @pytest.fixture

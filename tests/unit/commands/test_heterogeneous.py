@@ -141,22 +141,19 @@ BAD_FILES = {
 
 @pytest.mark.parametrize("case", BAD_FILES)
 def test_bad_instances_are_refused_whole(case, folder):
+    """By every verb that reads one; all have the same reader, so that one case shows it."""
     change, sentence = BAD_FILES[case]
     body = _small()
     good = write_json(folder / "good.json", body)
-    assert "takes 2.5 s" in succeed(*SIMULATE, "heft", "--jobs", good)
     change(body)
     bad = write_json(folder / "bad.json", body)
-    optimum = ("optimum", *HETEROGENEOUS)
-    for words in (
-        (*SIMULATE, "heft"),
-        optimum,
-        (*optimum, "bound"),
-        ("compare", "heft", *HETEROGENEOUS),
-        (*CHECK, good),
-    ):
-        out = ("--out", folder / "out.json") if words in ((*SIMULATE, "heft"), optimum) else ()
-        assert re.search(sentence, refuse(*words, "--jobs", bad, *out)), words
+    optimum, out = ("optimum", *HETEROGENEOUS), ("--out", folder / "out.json")
+    calls = [(*SIMULATE, "heft", *out)]
+    if case == "cycle":
+        assert "takes 2.5 s" in succeed(*SIMULATE, "heft", "--jobs", good)
+        calls += [(*optimum, *out), (*optimum, "bound"), ("compare", "heft", *HETEROGENEOUS), (*CHECK, good)]
+    for words in calls:
+        assert re.search(sentence, refuse(*words, "--jobs", bad)), words
     assert sorted(path.name for path in folder.iterdir()) == ["bad.json", "good.json"]
 
 
@@ -168,33 +165,17 @@ def test_schedules_that_miss_a_node_and_foreign_weights_are_refused(folder):
     write_json(path, body)
     assert f"/{removed['node']} has no copy" in refuse("workload", "check", path, "--jobs", "canonical")
     out = ("--jobs", "canonical", "--out", folder / "new.json")
-    assert "of system 'spark'" in refuse(*SIMULATE, "lachesis:policy=tpch-batch", *out)
-    assert "unknown policy 'nobody'" in refuse(*SIMULATE, "lachesis:policy=nobody", *out)
     cut = folder / "cut.weights.h5"
     cut.write_bytes((MODELS / "heterogeneous" / "lachesis-batch.weights.h5").read_bytes()[:500])
     assert refuse(*SIMULATE, f"lachesis:policy={cut}", *out)
-    limit = ("--time-limit-s", 0.001, "--out", folder / "new.json")
-    assert "no proof within" in refuse("optimum", *HETEROGENEOUS, "--jobs", "random:nodes=40,ccr=3", *limit)
     assert not (folder / "new.json").exists()
 
 
-def test_bad_input_leaves_nothing_behind(folder):
-    out = ("--out", folder / "schedule.json")
-    here = SIMULATE
-    assert "unknown scheduler 'hefd'; did you mean 'heft'" in refuse(*here, "hefd", *out)
-    assert "have no sizes of edges" in refuse(*here, "heft", "--jobs", "embedded:n=2", *out)
-    assert "speeds: entry 1 is 0" in refuse(*here, "heft", "--speeds", "1+0", *out)
-    assert "executors must be" in refuse(*here, "heft", "--executors", 0, *out)
-    assert "rate is 0" in refuse(*here, "heft", "--rate", 0, *out)
-    assert "expected a name that ends in .json" in refuse(*here, "heft", "--out", folder / "schedule.csv")
-    assert "cannot read" in refuse("workload", "check", folder / "none.json", "--jobs", "canonical")
-    limit = ("--time-limit-s", 0.001, "--out", folder / "best.json")
-    assert "no proof within 0.001 s" in refuse("optimum", *HETEROGENEOUS, "--jobs", "random:nodes=40,ccr=3", *limit)
-    assert list(folder.iterdir()) == []
+def test_the_instance_that_is_read_is_not_written_and_bad_workflows_are_refused(folder):
     save_instance(canonical(), folder / "jobs.json")
     content = (folder / "jobs.json").read_text()
     assert "the command reads that file" in refuse(
-        *here, "heft", "--jobs", folder / "jobs.json", "--out", folder / "jobs.json"
+        *SIMULATE, "heft", "--jobs", folder / "jobs.json", "--out", folder / "jobs.json"
     )
     assert (folder / "jobs.json").read_text() == content
     flow = write_json(folder / "flow.json", WORKFLOW | {"schemaVersion": "9.9"})

@@ -11,7 +11,7 @@ from decima.systems.spark.optimum.idle_value import TwoClassCluster, idle_value
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
-from tests.unit.commands.calls import read_json, refuse, run, show, succeed, write_json
+from tests.unit.commands.calls import read_json, run, show, succeed
 
 SMALL = ("--jobs", "synthetic:n=4,sizes=xs", "--executors", 5, "--seed", 3)
 
@@ -33,18 +33,6 @@ def test_exhaustive_search(options, folder):
         assert sum(document["distribution"]["counts"]) == 24
     assert line.startswith("synthetic (4 jobs, 5 executors): best of 24 orders: average JCT ")
     assert line.endswith(f"; wrote {path}")
-
-
-def test_bad_exhaustive_search(jobs, folder):
-    path = folder / "best.json"
-    sentence = refuse("optimum", "exhaustive", "--jobs", "synthetic:n=11", "--out", path)
-    assert "11 jobs, and the number of their orders grows as the factorial; at most 10 jobs" in sentence
-    assert "job 1 arrives at 2.5 s" in refuse("optimum", "exhaustive", "--jobs", jobs, "--out", path)
-    assert "'--limit'" in refuse("optimum", "exhaustive", *SMALL, "--limit", 0, "--out", path)
-    assert "executors must be" in refuse("optimum", "exhaustive", *SMALL, "--executors", 0, "--out", path)
-    empty = write_json(folder / "jobs.json", [])
-    assert "no jobs; expected at least one" in refuse("optimum", "exhaustive", "--jobs", empty, "--out", path)
-    assert list(folder.iterdir()) == [empty]
 
 
 def test_bound_is_what_the_library_computes(folder):
@@ -74,11 +62,6 @@ def test_bound_without_search_on_a_file(jobs):
     assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
 
 
-def test_the_fluid_estimate_is_gone():
-    gone = "'decima optimum --fluid' is gone: version 0.2.0 is the last one that has it"
-    assert refuse("optimum", "--jobs", "embedded:n=4", "--fluid") == gone
-
-
 def test_bound_with_delays_compares_equal_budgets(folder):
     path = folder / "bounds.csv"
     jobs = ("--jobs", "two_class:n=6,load=0.8,executors=1", "--executors", 1)
@@ -88,18 +71,6 @@ def test_bound_with_delays_compares_equal_budgets(folder):
     assert table["lower_bound"] <= table["search_delays"] <= table["search"] <= table["fifo"]
     gain = 100.0 * (1.0 - table["search_delays"] / table["search_twice"])
     assert f"delays gain {gain:.2f} % for a scheduler that knows the future" in shown
-
-
-def test_bad_bound(jobs, folder):
-    call = ("optimum", "--jobs", jobs, "--out", folder / "bounds.csv")
-    assert "unknown scheduler 'nope'" in refuse(*call, "nope")
-    assert "executors must be" in refuse(*call, "--executors", 0)
-    assert "'--budget'" in refuse(*call, "--budget", -1)
-    assert "'--instances'" in refuse(*call, "--instances", 0)
-    assert "scheduler 'fair' is given twice" in refuse(*call, "fair", "fair")
-    assert "ends in .csv or .parquet" in refuse("optimum", "--jobs", jobs, "--out", folder / "bounds.json")
-    assert "expected a budget above 0" in refuse(*call, "--delays", "--budget", 0)
-    assert list(folder.iterdir()) == []
 
 
 def test_idle_value_is_what_the_library_computes(folder):
@@ -119,14 +90,3 @@ def test_idle_value_is_what_the_library_computes(folder):
         pytest.approx(expected.gain_percent, abs=6e-4), pytest.approx(expected.coarse_gain_percent, abs=6e-4),
     ]  # fmt: skip
     assert sum("waiting: an executor stays idle in" in line for line in lines) == 4
-
-
-def test_bad_idle_value(folder):
-    call = ("optimum", "idle-value", "--out", folder / "value.json")
-    assert "executors is 0" in refuse(*call, "--executors", 0)
-    assert "load is 1.2" in refuse(*call, "--load", 1.2)
-    assert "share is -0.1" in refuse(*call, "--share", -0.1)
-    assert "long_s is 5.0; expected seconds, no less than short_s (10)" in refuse(*call, "--long-s", 5)
-    assert "step_s is 3; expected a whole part of short_s, 10 s" in refuse(*call, "--step-s", 3)
-    assert "ends in .csv or .parquet" in refuse(*call, "--rule", folder / "rule.json")
-    assert list(folder.iterdir()) == []

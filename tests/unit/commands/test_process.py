@@ -7,10 +7,15 @@ import sys
 import time
 import warnings
 
+import numba
 import pytest
+from numba.core import event
 
 import decima.app
 import decima.cli
+from decima.commands.shared import compilation
+from decima.core import progress
+from decima.core.progress import progress_bar
 from tests.services import COMMAND, unannounced
 from tests.unit.commands.calls import names, read_json, run, succeed
 
@@ -31,18 +36,20 @@ def test_help_and_version():
     assert module.stdout == f"decima-sched {decima.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["simulate"], ["workload", "describe"], ["data", "fetch"], ["schedulers"]])
-def test_help_loads_no_heavy_library(command):
+HEAVY = {"numpy", "numba", "pandas", "pyarrow", "matplotlib", "tensorflow", "networkx", "tqdm"}
+
+
+def test_help_loads_no_heavy_library():
     code = (
         "import sys, decima.app\n"
-        f"try:\n    decima.app.app({[*command, '--help']!r}, prog_name='decima')\n"
-        "except SystemExit as end:\n    assert end.code == 0, end.code\n"
-        "print('\\n' + ' '.join(sys.modules))"
+        'for words in ("", "simulate", "workload describe", "data fetch", "schedulers"):\n'
+        "    try:\n        decima.app.app([*words.split(), '--help'], prog_name='decima')\n"
+        "    except SystemExit as end:\n        assert end.code == 0, end.code\n"
+        f"    assert not {HEAVY} & set(sys.modules), words\n"
+        "print('decima.commands.compare' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(shown.stdout.splitlines()[-1].split())
-    assert "decima.commands.compare" in loaded
-    assert loaded.isdisjoint({"numpy", "numba", "pandas", "pyarrow", "matplotlib", "tensorflow", "networkx", "tqdm"})
+    assert shown.stdout.splitlines()[-1] == "True"
 
 
 def test_success_and_failure(jobs, folder):
@@ -54,13 +61,10 @@ def test_success_and_failure(jobs, folder):
     here = run("simulate", "--jobs", jobs, "--out", folder / "here.json")
     assert here.stdout.replace("here.json", "r.json") == done.stdout
     assert read_json(folder / "here.json") == read_json(folder / "r.json")
-    # One mistake that the options show, one that the package finds; others are tried in test_bad_input.
-    for wrong in (["--unknown"], ["--executors", "0"]):
-        failed = decima_process("simulate", "--jobs", jobs, "--out", folder / "no.json", *wrong)
-        assert failed.returncode == 2
-        assert failed.stdout == ""
-        assert failed.stderr.startswith("error: ")
-        assert failed.stderr.count("\n") == 1
+    # Other mistakes are tried in test_bad_input, without a process.
+    failed = decima_process("simulate", "--jobs", jobs, "--out", folder / "no.json", "--executors", "0")
+    assert (failed.returncode, failed.stdout, failed.stderr.count("\n")) == (2, "", 1)
+    assert failed.stderr.startswith("error: ")
     assert names(folder) == ["here.json", "r.json"]
 
 
@@ -146,3 +150,30 @@ def test_a_warning_is_one_line(monkeypatch):
     monkeypatch.setattr(decima.app, "app", lambda **_: None)
     decima.cli.main()
     assert warnings.formatwarning("a worker died", RuntimeWarning, "file.py", 3) == "warning: a worker died\n"
+
+
+# Compilation: announced once, and no part of what a progress bar calls gone.
+
+
+def test_compilation_is_announced_once_and_no_part_of_the_time(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "FIRST_LINE_S", 60.0)
+    monkeypatch.setattr(compilation, "ANNOUNCED_S", 0.0)
+    # A command of another test may have begun to watch.
+    monkeypatch.setitem(event._registered, "numba:compile", [])
+    compilation.watch_compilation.cache_clear()
+    compilation.watch_compilation()
+
+    @numba.njit
+    def double(value):
+        return 2 * value
+
+    with progress_bar("work", 4, "piece") as bar:
+        began_s = bar.start_t
+        assert double(2) == 4
+        gone_s = bar.format_dict["elapsed"]
+        compiled_s = bar.start_t - began_s
+        assert compiled_s > 0.01
+        assert gone_s < compiled_s
+        double(2.0)
+        assert bar.start_t - began_s > compiled_s
+    assert capsys.readouterr().err.count(compilation.ANNOUNCEMENT) == 1

@@ -190,13 +190,6 @@ def test_wrong_use_of_remote(jobs):
     def simulate(text):
         return refuse("simulate", "--jobs", jobs, "--scheduler", text)
 
-    heterogeneous = refuse(
-        "simulate", "--system", "heterogeneous", "--scheduler", "remote:127.0.0.1:1", "--jobs", "canonical"
-    )
-    assert (
-        heterogeneous
-        == "scheduler 'remote' is gone: version 0.2.0 was the last with a service for heterogeneous executors"
-    )
     assert simulate("remote").startswith("scheduler 'remote' asks a service; expected remote:HOST:PORT")
     assert "expected host:port" in simulate("remote:127.0.0.1")
     assert "has no option 'x'; it has: service, scheduler" in simulate("remote:127.0.0.1:1,x=1")

@@ -15,7 +15,7 @@ from measure import alone
 from measure.alone import Measurement, PlannedApplication
 from measure.records import append_alone_run, read_alone_runs
 from measure.validation import Validation
-from tests.unit.commands.calls import refuse, run, show, succeed
+from tests.unit.commands.calls import refuse, show, succeed
 from tests.unit.connect.planted_logs import write_folders
 from tests.unit.measure.fidelity.test_simulation import LEVELS, job
 
@@ -68,27 +68,6 @@ def test_fresh_runs_where_asked(tmp_path, asked):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--scale", "big"), "--scale big: expected numbers"),
-        (("--scale", "0"), "expected positive numbers"),
-        (("--scale", "nan"), "expected positive numbers"),
-        (("--executors", "1.5"), "--executors 1.5: expected whole numbers"),
-        (("--executors", "2", "2"), "each once"),
-        (("--executors", ""), "executor counts []: expected positive numbers"),
-        (("--executors", "-1"), "expected positive numbers"),
-        (("--fresh-at", "9"), "expected some of the executor counts"),
-        (("--repetitions", "0"), "0 repetitions: expected at least 1"),
-        (("--memory-mb", "1"), "greater than or equal to 512"),
-    ],
-)
-def test_wrong_options_of_profile(tmp_path, asked, options, message):
-    assert message in refuse("spark", "profile", "--out", tmp_path / "o", *options)
-    assert asked == []
-    assert not (tmp_path / "o").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
         (("--repetitions", 1), "repetitions"),
         (("--executors", 0), "executors"),
         (("--memory-mb", 10**7), "MiB are free"),
@@ -97,26 +76,6 @@ def test_wrong_options_of_profile(tmp_path, asked, options, message):
 def test_wrong_options_of_validate(tmp_path, installed, options, message):
     assert message in refuse("spark", "validate", "--out", tmp_path / "o", *options)
     assert not (tmp_path / "o").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["fifo", "fifo"], "a scheduler is given twice"),
-        (["slow"], "slow"),
-        (["spark_fifo"], "use --control"),
-        (["fifo", "--scale", -1], "scale factor -1.0: expected a positive number"),
-        (["fifo", "--queries", 30], "queries must be at most 22"),
-        (["fifo", "--repetitions", 0], "repetitions must be a whole number of at least 1"),
-        (["decima:none-such"], "unknown policy 'none-such'"),
-        (["weighted_fair:alpha=x"], "alpha is 'x'; expected a number"),
-        (["weighted_fair", "--scale", 7], "measured size '7g' is unknown"),
-    ],
-)
-def test_wrong_options_of_experiment(arguments, message, tmp_path):
-    folder = tmp_path / "out"
-    assert message in refuse("spark", "experiment", *arguments, "--out", folder)
-    assert not (folder / "card.json").exists()
 
 
 def test_a_folder_of_another_experiment(tmp_path):
@@ -161,10 +120,6 @@ def test_slim_refuses(tmp_path):
         shutil.copy(LOGS / "plain", tmp_path / name / "log")
     same = tmp_path / "a", tmp_path / "b"
     assert "two of the 2 logs have the same name" in refuse("spark", "slim", *same, "--out", tmp_path / "slim")
-
-
-def test_help_names_the_commands():
-    assert {"profile", "slim"} <= set(run("spark", "--help").stdout.split())
 
 
 def test_what_was_measured_already_becomes_a_profile_without_spark(tmp_path, asked):

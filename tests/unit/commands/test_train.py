@@ -8,8 +8,7 @@ import signal
 import numpy as np
 import pytest
 
-from decima.commands.train import as_ctrl_c, read_trainings, resumed, system_of_block
-from decima.core.errors import ConfigError
+from decima.commands.train import as_ctrl_c, resumed
 from decima.learning.store import read_policy
 from decima.workload import embedded
 from tests.unit.commands.calls import read_json, refuse, run, succeed
@@ -111,89 +110,12 @@ def test_other_networks_and_streams(tmp_path):
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
 
 
-@pytest.fixture
-def planned(monkeypatch, tpch_data):
-    """Arguments of the runs that would begin; none does."""
-    calls = []
-
-    def stop(*arguments):
-        calls.append(arguments)
-        raise ConfigError("planned")
-
-    monkeypatch.setattr("decima.systems.spark.policy.run.DecimaRun", stop)
-    return calls
-
-
-DECIMAS = [name for paper in ("decima", "idle_slots") for name in read_trainings()[paper]]
-
-
-@pytest.mark.parametrize("name", DECIMAS)
-def test_parameters_of_the_pipeline_describe_the_stored_policies(name, planned, tmp_path):
-    assert refuse("train", "--params", name, "--out", tmp_path) == "planned"
-    [(task, recipe, architecture, seed)] = planned
-    policy = read_policy(name)
-    card = policy.card
-    stored = {key: value for key, value in card["recipe"].items() if key in recipe.as_dict()}
-    assert (task.as_dict(), architecture, seed) == (card["task"], policy.architecture, card["learned"]["seed"])
-    assert {key: recipe.as_dict()[key] for key in stored} == stored
-
-
-def test_a_change_leaves_the_other_changes_of_the_block(planned, tmp_path):
-    words = ("train", "--params", "tpch-batch-random", "--out", tmp_path)
-    refuse(*words)
-    refuse(*words, "--set", "recipe.entropy_start=0.5")
-    block, changed = (recipe.as_dict() for _, recipe, _, _ in planned)
-    assert block["teacher"] is None
-    assert changed == block | {"entropy_start": 0.5}
-
-
-def test_a_block_of_parameters_says_its_system():
-    expected = dict.fromkeys(DECIMAS)
-    expected |= {name: paper for paper in ("cloud", "heterogeneous") for name in read_trainings()[paper]}
-    assert {name: system_of_block(["--params", name]) for name in expected} == expected
-    assert system_of_block(["--params=cloud-fast"]) == "cloud"
-    assert system_of_block(["embedded", "--out", "x"]) is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["trickle"], "unknown jobs 'trickle'; expected a workload source"),
-        (["jobs.json"], "expected a source to draw from; a file has the same jobs for every seed"),
-        ([f"{STREAM},initial=2"], "a stream to train on begins with one job, got initial=2"),
-        ([BATCH, "--set", "recipe.iterations=none"], "nothing ends the training"),
-        ([BATCH, "--iterations", 0], "recipe: iterations must be a whole number of at least 1"),
-        ([BATCH, "--minutes", -1], "recipe: wall_seconds must be a number above 0"),
-        ([BATCH, "--recipe", "slow"], "unknown recipe 'slow'; known: continuing-stream, fast-batch"),
-        ([BATCH, "--recipe", "none.yaml"], "cannot read recipe none.yaml"),
-        ([BATCH, "--set", "recipe.lr_start"], "expected KEY=VALUE"),
-        ([BATCH, "--set", "lr_start=1"], "expected a key that begins with settings. or recipe. or architecture."),
-        ([BATCH, "--set", "recipe.lr_strat=1"], "did you mean 'lr_start'"),
-        ([BATCH, "--set", "recipe.lr_start=fast"], "recipe: lr_start is 'fast'; expected a number"),
-        ([BATCH, "--set", "recipe.teacher=fiar"], "recipe: teacher: unknown scheduler 'fiar'; did you mean 'fair'?"),
-        ([BATCH, "--architecture", "large"], "unknown architecture 'large'"),
-        ([BATCH, "--set", "architecture.limits=none"], "architecture.limits is unknown; did you mean 'limit'?"),
-        ([BATCH, "--set", "architecture.limit=all"], "limit must be one of"),
-        ([BATCH, "--set", "settings.keep_warmer=true"], "settings.keep_warmer is unknown; did you mean 'keep_warm'?"),
-        ([BATCH, "--set", "settings.mode=released"], "use the option --mode instead"),
-        ([BATCH, "--set", "architecture.max_executors=5"], "the task has 6 executors, the architecture all"),
-        ([f"{STREAM},interarrival_s=often"], "interarrival_s is 'often'; expected a number"),
-        ([f"{STREAM},interarrival_s=-5"], "interarrival_s must be a number above 0"),
-        ([BATCH, "--objective", "cost"], "unknown objective 'cost'; known: avg_jct"),
-        ([BATCH, "--backend", "cloud"], "backend must be"),
-        ([BATCH, "--seed", -1], "seed must be a whole number of at least 0"),
-        ([BATCH, "--resume"], "cannot resume: there is no"),
-        (
-            [STREAM, "--mode", "released", "--set", "recipe.episode_start_s=1000"],
-            "mode released never ends an episode early",
-        ),
-    ],
-)
-def test_bad_input_is_one_sentence(arguments, message, tmp_path):
-    folder = tmp_path / "run"
-    stop = [] if {"--iterations", "--minutes", "recipe.iterations=none"} & set(arguments) else ["--iterations", 2]
-    assert message in refuse("train", *arguments, "--out", folder, *SMALL, *stop)
-    assert not (folder / "policy.json").exists()
+def test_an_episode_of_the_released_mode_cannot_end_early(tmp_path):
+    """Unlike the mistakes of test_refusals, found where the first sequences are drawn."""
+    words = ("--iterations", 2, "--mode", "released", "--set", "recipe.episode_start_s=1000")
+    sentence = refuse("train", STREAM, "--out", tmp_path / "run", *SMALL, *words)
+    assert "mode released never ends an episode early" in sentence
+    assert not (tmp_path / "run" / "policy.json").exists()
 
 
 def test_folders_that_cannot_be_used(run_folder, tmp_path):

@@ -133,28 +133,6 @@ def test_a_page_to_explore_of_an_episode_and_none_of_a_schedule(folder):
     assert "expected a name that ends in .png or .pdf or .svg" in refused
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("simulate --system clod", "unknown system 'clod'; did you mean 'cloud'?; known: spark, heterogeneous, cloud"),
-        ("simulate --system", "Option '--system' requires an argument: one of spark, heterogeneous, cloud"),
-        ("simulate --vms table4", "--vms is an option of 'decima simulate --system cloud', not of spark here"),
-        ("simulate --system=cloud --speeds 1+2", "--speeds is an option of 'decima simulate --system heterogeneous'"),
-        ("compare --system cloud --executors=4", "--executors is an option of 'decima compare --system spark', not of"),
-        ("optimum --long-s 5", "--long-s is an option of 'decima optimum idle-value --system spark', not of"),
-        ("train --system heterogeneous --mode released", "--mode is an option of 'decima train --system spark', not"),
-        ("train lachesis-batch --out x", "are for heterogeneous executors: decima train --system heterogeneous"),
-        ("tune --system cloud x", "'decima tune' is not there for --system cloud; it is for: spark"),
-        ("optimum exact", "'decima optimum exact' is there for --system heterogeneous, not for spark"),
-        ("workload describe --system cloud", "'decima workload describe' is not there for --system cloud"),
-        ("simulate --no-such-option", "No such option: --no-such-option"),
-        ("simulat", "No such command 'simulat'"),
-    ],
-)  # fmt: skip
-def test_what_is_meant_is_said_in_one_sentence(words, sentence):
-    assert sentence in refuse(*words.split())
-
-
 @pytest.mark.parametrize("old", RENAMED)
 def test_earlier_commands_name_the_new_ones_which_are_there(old):
     sentence = refuse(*old.split(), *([] if " " in old else ["x"]))

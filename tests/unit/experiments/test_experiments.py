@@ -28,8 +28,6 @@ from experiments import params as experiment_params
 from experiments import tables as store
 from experiments.decima import s13_learning as learning
 from experiments.experiment import PolicyInput, experiment, experiment_module, experiment_names
-from experiments.figures import figure as plain_figure
-from experiments.figures import figure_names
 from experiments.params import run_names
 from experiments.rooms import DRAWING, definitions, room_files
 from experiments.stamps import table_code
@@ -123,7 +121,7 @@ EACH = [pytest.param(name, marks=() if name in DAILY else pytest.mark.slow) for 
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_every_experiment_reads_what_its_stamp_has_writes_its_tables_and_draws_its_figures(checkout, name):
+def test_every_experiment_reads_what_its_stamp_has_writes_its_tables_and_draws_its_figures(checkout, watched, name):
     for needed in experiment(name).needs:
         store.load(needed, "tiny", progress=False)
     of_tables, of_figures = watched(name)
@@ -146,20 +144,26 @@ def test_every_experiment_reads_what_its_stamp_has_writes_its_tables_and_draws_i
     assert chosen.figures
     for table, patterns in chosen.may_differ.items():
         assert all(fnmatch.filter(tables[table].columns, pattern) for pattern in patterns)
-    for figure in figure_names(name):
-        check_figure(plain_figure(figure, tables, "tiny"))
 
 
-def watched(name):
-    """What a process opens, calls and imports that computes the tables of an experiment, and that draws its figures."""
+@pytest.fixture(scope="module")
+def watched():
+    """Function that says what a process opens, calls and imports that computes tables, and draws and checks figures."""
     program = Path(__file__).with_name("watched.py")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    done = subprocess.run(
-        [sys.executable, program, name, "tiny"], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    return found["tables"], found["figures"]
+    with subprocess.Popen(
+        [sys.executable, program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+
+        def ask(name):
+            process.stdin.write(f"{name} {Path.cwd()}\n")
+            process.stdin.flush()
+            found = json.loads(process.stdout.readline())
+            assert isinstance(found, dict), found
+            return found["tables"], found["figures"]
+
+        yield ask
+        process.stdin.close()
 
 
 # Decides whether something is computed; what is computed does not follow from it.
@@ -200,18 +204,6 @@ def check_inputs(name, opened):
     known = ("params.yaml", "pyproject.toml", f"reports/tiny/tables/{name}", "reports/tiny/cards", *paths)
     others = [each for each in opened if not each.startswith(known)]
     assert [each for each in others if Path(each).name.split(".")[0] not in policies] == []
-
-
-def check_figure(made):
-    """A figure says what it shows and how many runs, and nothing of it lies outside."""
-    assert "(" in made.get_suptitle()  # of the workload
-    assert any(character.isdigit() for character in made.caption)
-    made.canvas.draw()
-    width, height = made.canvas.get_width_height()
-    for text in (made._suptitle, made._supxlabel):
-        box = text.get_window_extent()
-        assert 0 <= box.x0 <= box.x1 <= width
-        assert 0 <= box.y0 <= box.y1 <= height
 
 
 def test_tables_are_computed_once_and_again_when_parameters_change(checkout, monkeypatch):

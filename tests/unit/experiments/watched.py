@@ -1,14 +1,17 @@
-"""Program that computes the tables of one experiment and draws its figures: ``watched.py EXPERIMENT RUN``.
+"""Program that computes the tables of experiments and draws their figures: a line EXPERIMENT FOLDER of stdin each.
 
-It prints, as JSON, which files of this checkout were opened meanwhile, of which code was called or imported, and
-whether another process was started. What decides whether something is computed does not count.
+Each is computed in a fork, which has imported the libraries but no module of this checkout, with the folder for the
+checkout. It prints, as JSON, which files of this checkout were opened meanwhile, of which code was called or imported,
+and whether another process was started; what decides whether something is computed does not count.
 """
 
+import importlib
 import inspect
 import json
 import os
 import sys
 import threading
+import traceback
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -83,10 +86,24 @@ def main(name, run):
     computed = tables.load(name, run, kept=False)
     of_tables = taken(ROOT)
     with only(True):
-        for make in chosen.figures:
-            figures._draw_from(make, computed, run)
+        drawn = [figures._draw_from(make, computed, run) for make in chosen.figures]
     sys.setprofile(None)
-    sys.stdout.write(json.dumps({"tables": of_tables, "figures": taken(ROOT)}) + "\n")
+    found_here = {"tables": of_tables, "figures": taken(ROOT)}
+    for made in drawn:
+        check_figure(made)
+    return found_here
+
+
+def check_figure(made):
+    """A figure says what it shows and how many runs, and nothing of it lies outside."""
+    assert "(" in made.get_suptitle()  # of the workload
+    assert any(character.isdigit() for character in made.caption)
+    made.canvas.draw()
+    width, height = made.canvas.get_width_height()
+    for text in (made._suptitle, made._supxlabel):
+        box = text.get_window_extent()
+        assert 0 <= box.x0 <= box.x1 <= width
+        assert 0 <= box.y0 <= box.y1 <= height
 
 
 def taken(root):
@@ -100,5 +117,28 @@ def taken(root):
     return files | {"here": sorted(here)}
 
 
+LIBRARIES = ("numba", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "seaborn", "networkx", "scipy.optimize", "yaml")
+
+
+def answer(name, folder):
+    """Do what is asked in a fork, which writes the answer: what it found, or the traceback as a text."""
+    if child := os.fork():
+        if status := os.waitpid(child, 0)[1]:
+            os.write(ANSWERS, f'"it ended with status {status}"\n'.encode())
+        return
+    try:
+        os.chdir(folder)
+        found_here = main(name, "tiny")
+    except BaseException:
+        found_here = traceback.format_exc()
+    os.write(ANSWERS, f"{json.dumps(found_here)}\n".encode())
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    ANSWERS = os.dup(1)
+    os.dup2(2, 1)
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    for line in sys.stdin:
+        answer(*line.split())

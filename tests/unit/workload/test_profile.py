@@ -1,8 +1,13 @@
+import json
+
 import numpy as np
 import pytest
 
-from decima.core.errors import DecimaError, WorkloadError
-from decima.workload.profile import Stage
+from decima.core.errors import DataUnavailableError, DecimaError, WorkloadError
+from decima.workload.levels import at_level, at_sizes, mean_ratio
+from decima.workload.parquet import read_profiles, write_profiles
+from decima.workload.profile import JobProfile, Stage
+from decima.workload.profile_arrays import read_arrays, read_notes, write_arrays
 from tests.profiles import make_profile, make_stage
 
 NAN, INF = float("nan"), float("inf")
@@ -140,3 +145,106 @@ def test_job_needs_name_and_stages():
         make_profile(name="")
     with pytest.raises(WorkloadError, match="job 'none' has no stages"):
         type(make_profile())("none", (), "test")
+
+
+@pytest.fixture
+def path(profiles, tmp_path):
+    write_arrays(profiles, tmp_path / "profiles.npz", {"note": "made for a test"})
+    return tmp_path / "profiles.npz"
+
+
+FORMATS = {
+    ".npz": (write_arrays, read_arrays, "is truncated, damaged or no file of profiles"),
+    ".parquet": (write_profiles, read_profiles, "truncated, damaged or not a parquet file"),
+}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_both_formats(suffix, profiles, tmp_path):
+    write, read, damaged = FORMATS[suffix]
+    path, again = tmp_path / f"profiles{suffix}", tmp_path / f"again{suffix}"
+    for file in (path, again):
+        write(profiles, file, {"note": "made for a test"})
+    content = path.read_bytes()
+    assert again.read_bytes() == content
+    found = read(path)
+    assert len(found) == len(profiles)
+    assert all(got.equals(expected) for got, expected in zip(found, profiles, strict=True))
+    assert [profile.source for profile in found] == ["test"] * 3
+    with pytest.raises(ValueError, match="read-only"):
+        found[0].stages[0].first[0][0] = 1.0
+    for size in (0, 3, 100, 700, -1):
+        path.write_bytes(content[:size])
+        with pytest.raises(WorkloadError, match=damaged):
+            read(path)
+    with pytest.raises(DataUnavailableError, match=r"no profile file at .*none\."):
+        read(tmp_path / f"none{suffix}")
+
+
+def test_notes_come_back(path):
+    assert read_notes(path) == {"note": "made for a test"}
+
+
+def test_requests_have_no_place(tmp_path):
+    asking = make_profile(make_stage("a"))
+    asking = type(asking)(asking.name, (asking.stages[0].__class__(**vars(asking.stages[0]) | {"cpu": 2.0}),), "test")
+    with pytest.raises(WorkloadError, match="has requests or sizes"):
+        write_arrays([asking], tmp_path / "profiles.npz", {})
+
+
+def rewrite(path, **changes):
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    card = json.loads(arrays["card"].tobytes()) | changes
+    np.savez(path, card=np.frombuffer(json.dumps(card).encode(), np.uint8), durations_ms=arrays["durations_ms"])
+
+
+def test_another_version_is_refused(path):
+    rewrite(path, format="decima-profile-arrays 2")
+    with pytest.raises(WorkloadError, match=r"has format 'decima-profile-arrays 2'; this release reads"):
+        read_arrays(path)
+
+
+def test_left_over_durations_are_refused(path):
+    with np.load(path) as file:
+        card = json.loads(file["card"].tobytes())
+    rewrite(path, profiles=card["profiles"][:1])
+    with pytest.raises(WorkloadError, match=r"profiles\.npz: \d+ durations, expected 6"):
+        read_arrays(path)
+
+
+def profile(levels, tasks=8):
+    """Rest tasks of 100 ms per level executor, first ones of 200 and 400 ms."""
+    rest = tuple(np.array([100.0 * level]) for level in levels)
+    first = tuple(np.array([200.0 * level, 400.0 * level]) for level in levels)
+    fresh = tuple(np.zeros(0) for _ in levels)
+    return JobProfile("q", (Stage("a", tasks, (), tuple(levels), fresh, first, rest),), "test")
+
+
+def test_between_levels_the_mean_is_on_the_line_over_the_logarithm():
+    between = at_sizes(profile([1, 4]), [2]).stages[0]
+    assert between.levels == (2,)
+    assert between.rest[0].tolist() == pytest.approx([250.0])  # 100 at 1, 400 at 4
+    assert between.first[0].tolist() == pytest.approx([500.0, 1000.0])
+
+
+def test_a_measured_level_is_taken_as_it_is():
+    assert at_sizes(profile([1, 4]), [4]).equals(at_level(profile([1, 4]), 4))
+
+
+@pytest.mark.parametrize(("executors", "factor"), [(1, 1.5 / 3.0), (4, 1.0), (6, 4.0 / 3.0), (100, 5.0 / 3.0)])
+def test_outside_contention_counts_up_to_the_number_of_tasks(executors, factor):
+    assert at_sizes(profile([4]), [executors]).stages[0].rest[0].tolist() == [400.0]
+    shared = at_sizes(profile([4]), [executors], (0.5,)).stages[0]
+    assert shared.rest[0].tolist() == pytest.approx([400.0 * factor])
+
+
+def test_ratio_is_of_a_common_wave():
+    stage = profile([1, 4]).stages[0]
+    assert mean_ratio(stage, "rest", 1, 0) == 4.0
+    assert mean_ratio(stage, "fresh", 1, 0) == 4.0  # not measured: that of later tasks
+
+
+def test_a_level_that_was_not_measured_is_refused():
+    with pytest.raises(WorkloadError, match="no durations with 3 executors"):
+        at_level(profile([1, 4]), 3)

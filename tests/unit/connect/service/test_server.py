@@ -6,9 +6,12 @@ import contextlib
 import json
 import platform
 import queue
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import grpc
 import pytest
@@ -17,6 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 import decima
+from decima.connect.service import scheduler_pb2
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.client import ClientSession, ServiceClient
 from decima.connect.service.limits import Limits
@@ -26,6 +30,7 @@ from decima.connect.service.server import Address
 from decima.connect.service.wire import NAME
 from decima.core.errors import ServiceError
 from tests.services import make_certificate, running, sessions_of, until
+from tests.unit.test_package import modules_after
 
 TOKEN = "0123456789abcdef"
 
@@ -392,3 +397,66 @@ def test_watching_is_for_drivers(service):
         assert code_of(next, watching(channel, session)) is grpc.StatusCode.INVALID_ARGUMENT
         assert code_of(next, watching(channel, "nothing")) is grpc.StatusCode.NOT_FOUND
         ask(channel, "Close", protocol.CloseRequest(session=session), protocol.CloseReply)
+
+
+# The committed protocol and the code generated from it belong together.
+
+
+def test_generated_code_is_current(tmp_path):
+    committed = Path(scheduler_pb2.__file__).parent
+    # In a process of its own: the compiler and TensorFlow, each with a protobuf of its own, crash in one.
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{committed.parents[1]}", committed / "scheduler.proto"]
+    subprocess.run([*command, f"--python_out={tmp_path}", f"--pyi_out={tmp_path}"], check=True)
+    made = sorted(tmp_path.rglob("*.py*"))
+    assert [path.name for path in made] == ["scheduler_pb2.py", "scheduler_pb2.pyi"]
+    for path in made:
+        assert (committed / path.name).read_text() == f"# ruff: noqa\n{path.read_text()}", "run make protocol"
+
+
+def test_java_client_finds_its_package():
+    options = scheduler_pb2.DESCRIPTOR.GetOptions()
+    assert options.java_package == "org.decima.spark.protocol"
+    assert options.java_multiple_files
+
+
+def test_protocol_needs_no_other_files():
+    """Spark's own shaded copy of protobuf knows none."""
+    assert list(scheduler_pb2.DESCRIPTOR.dependencies) == []
+
+
+@pytest.mark.parametrize(
+    "statement", ["import decima; decima.simulate", "import decima; decima.list_schedulers()", "import decima.app"]
+)
+def test_grpc_is_loaded_by_those_who_use_it(statement):
+    loaded = modules_after(statement)
+    assert "decima" in loaded
+    assert loaded.isdisjoint({"grpc", "google", "prometheus_client"})
+
+
+# The live page in a browser: what it shows of sessions and decisions.
+
+
+MARKED = "<b>me</b>"  # clients choose their names
+
+
+def rows(browser, table):
+    """Texts of the cells of a table, row by row; taken at once, since the page renews them."""
+    script = "return [...document.querySelectorAll(arguments[0] + ' tr')].map(r => [...r.cells].map(c => c.innerText))"
+    return browser.execute_script(script, f"#{table}")
+
+
+def test_sessions_jobs_and_decisions_are_shown(browser):
+    with running(sessions_of("fifo"), metrics_port=0, live=True) as service, ServiceClient(service.target) as client:
+        ClientSession(client, open_request(client=MARKED)).decide(full_request)
+        browser.get(f"http://127.0.0.1:{service.metrics_port}/live")
+        end = time.monotonic() + 30
+        while len(rows(browser, "last")) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+        session, shown, scheduler, executors, jobs, _ = rows(browser, "sessions")[1]
+        assert (shown, scheduler, executors, jobs) == (MARKED, "fifo", "4", "1")
+        assert rows(browser, "jobs")[1:] == [[session, "j", "1", "0", "0", "0", "0"]]
+        assert rows(browser, "last")[1][1:8] == [session, "fifo", "stage", "j", "0", "2", "2"]
+        assert "1 sessions, 1 decisions" in browser.find_element("id", "numbers").text
+    assert [
+        entry for entry in browser.get_log("browser") if "CSP" in entry["message"] or "Error" in entry["message"]
+    ] == []
