@@ -147,7 +147,7 @@ test-torch: $(TORCH_STAMP)
 		tests/examples tests/unit/systems/spark/gym/test_learners.py
 
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
-CORE_TESTS := array_checks objectives record relocation system
+CORE_TESTS := array_checks objectives record system
 BOUNDS_TESTS := tests/differential tests/guard tests/property tests/unit/systems/spark $(CORE_TESTS:%=tests/unit/core/test_%.py)
 # What indexes no array of the core in its own process, and what is computed by TensorFlow alone.
 UNCHECKED := differential/test_cli_reference property/test_event_log_damage property/test_workload_properties \

@@ -79,7 +79,7 @@ def random_jobs(rng, count, stages=(1, 10)):
 
 
 def closed_subset(rng, children):
-    """Unfinished stages of a job, at least one: with a stage its children."""
+    """Unfinished stages of a job, at least one: with a stage its children, but for one that runs again."""
     keep = set()
     stack = [int(rng.integers(len(children))) for _ in range(int(rng.integers(1, len(children) + 1)))]
     while stack:
@@ -87,6 +87,10 @@ def closed_subset(rng, children):
         if stage not in keep:
             keep.add(stage)
             stack.extend(children[stage])
+    parents = {stage: [one for one in keep if stage in children[one]] for stage in keep}
+    finished = [stage for stage in keep if all(len(keep & {*children[one]}) > 1 for one in parents[stage])]
+    if len(keep) > 1 and finished and rng.random() < 0.3:
+        keep.remove(int(rng.choice(sorted(finished))))  # a parent of it runs again
     return sorted(keep)
 
 

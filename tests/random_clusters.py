@@ -4,6 +4,8 @@ Everything comes from one numpy generator, so that a seed is a test case; `clust
 draws the coarse choices itself and can make a failing example smaller.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -150,3 +152,26 @@ def random_units(rng, settings):
         values["speculation_multiplier"] = float(rng.choice([0.0, 1.1, 3.0]))
         values["speculation_interval_ms"] = float(rng.choice([0.3, 100.0, 1000.0]))
     return settings.replace(reoffer=True, **values)
+
+
+def asking(workload, rng):
+    """The same jobs, whose stages ask for memory up to 1 and one CPU."""
+    jobs = [replace(job, requests=1.0 - rng.random(len(job.profile.stages))) for job in workload.jobs]
+    return Workload(tuple(jobs), workload.label, workload.universe)
+
+
+def random_classes(rng):
+    """Two to four classes of executors; the largest fits everything."""
+    memory = [*rng.choice([0.2, 0.4, 0.6, 0.8], rng.integers(1, 4), replace=False).tolist(), 1.0]
+    return tuple((each, int(rng.integers(1, 5)), float(rng.choice([1.0, 2.0]))) for each in memory)
+
+
+#: Executors stay and are alike; come, go and fail; have several sizes.
+FIXED, ELASTIC, CLASSES = range(3)
+
+
+def of_kind(kind, workload, settings, rng):
+    """The workload and the settings on one of these clusters."""
+    if kind == CLASSES:
+        return asking(workload, rng), settings.replace(classes=random_classes(rng))
+    return workload, random_units(rng, settings.replace(reoffer=True)) if kind == ELASTIC else settings

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.system import run_state
 from decima.workload.jobs import Workload
-from tests.differential.side_by_side import assert_same, check_same, check_same_driven, core_run, new_state
-from tests.drivers import IN_CORE, ClassChooser, Delaying, Through, Watching, careless_choice
+from tests.differential.side_by_side import assert_same, check_same, check_same_driven, core_run
+from tests.drivers import IN_CORE, ClassChooser, Delaying, Through, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
-from tests.state_checks import check_classes, check_commitments, check_counters, check_nobody_idles, check_places
 
 pytestmark = pytest.mark.differential
 
@@ -74,45 +72,6 @@ def test_raw_decisions(block):
         choose = careless_choice(seed, 0.005, delayed=0.1, classes=len(SIZES))
         ends[check_same_driven(workload, cluster, choose, seed).error or "done"] += 1
     assert {"done", "invalid"} <= set(ends), ends
-
-
-# ---- properties -----------------------------------------------------------------------------------------------------
-
-
-@FEW
-@given(workloads(), clusters(switches=SWITCHES), SEEDS)
-def test_tasks_fit_and_executors_of_each_class_are_conserved(workload, cluster, seed):
-    rng = np.random.default_rng(seed)
-    workload, cluster = asking(workload, rng), in_classes(cluster, rng)
-    state = new_state(workload, cluster)
-
-    def look(observation):
-        check_counters(observation.state)
-        check_classes(observation.state)
-        check_commitments(observation.state)
-
-    run_state(state, Watching(ClassChooser(seed), look), seed)
-    check_places(state)
-    for number in range(state.num_tasks_logged):
-        stage, kind = state.task_stage[number], state.executor_class[state.task_executor[number]]
-        assert state.group_fits[state.stage_group[stage]] >> kind & 1
-        assert state.stage_memory[stage] <= state.class_memory[kind]
-        assert state.stage_cpu[stage] <= state.class_cpu[kind]
-    assert np.bincount(state.executor_class).tolist() == [each.executors for each in cluster.classes]
-    assert (state.pool_size[-1], check_commitments(state)) == (state.num_executors, 0)
-    for name in ("stage_class_executors", "job_class_kept", "job_class_unexhausted"):
-        assert not getattr(state, name).any(), name
-
-
-@FEW
-@given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), SEEDS)
-def test_no_executor_idles_while_an_open_stage_fits_it(workload, cluster, seed):
-    rng = np.random.default_rng(seed)
-    workload, cluster = asking(workload, rng), in_classes(cluster, rng)
-    for scheduler in ("random", "fair", "capped_srw"):
-        state = new_state(workload, cluster)
-        run_state(state, make_scheduler(scheduler), seed)
-        check_nobody_idles(state)
 
 
 @pytest.mark.parametrize("name", sorted(set(IN_CORE) - {"released_fair", "released_fifo"}))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.settings import LEVEL_RULES, Settings
+from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.differential.oracle import OracleSimulator
 from tests.differential.oracle_policies import DynamicPartition, SparkFifo
@@ -49,25 +49,6 @@ def test_any_cluster(workload, settings, scheduler, seed):
 def test_random_clusters(scheduler):
     for seed, workload, rng in cases(240):
         check_same(workload, random_settings(rng), make_scheduler(scheduler), seed)
-
-
-@pytest.mark.parametrize("durations", ["mean", "sampled"])
-@pytest.mark.parametrize("switch", SWITCHES)
-@pytest.mark.parametrize("mode", ["paper", "released"])
-def test_single_switches(mode, switch, durations):
-    plain = Settings.of_mode(mode, durations=durations)
-    for seed, workload, rng in cases(8, 1000):
-        settings = plain.replace(**{switch: not getattr(plain, switch), "executors": int(rng.integers(1, 13))})
-        for scheduler in ("random", "fair"):
-            check_same(workload, settings, make_scheduler(scheduler), seed)
-
-
-@pytest.mark.parametrize("durations", ["mean", "sampled"])
-@pytest.mark.parametrize("rule", LEVEL_RULES)
-def test_level_rules(rule, durations):
-    for seed, workload, rng in cases(10, 2000):
-        settings = Settings.paper(durations=durations, level_rule=rule, executors=int(rng.integers(1, 13)))
-        check_same(workload, settings, make_scheduler("random"), seed)
 
 
 TIES = {

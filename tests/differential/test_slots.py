@@ -7,14 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.systems.spark.log import EpisodeLog
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.system import run_state
-from tests.differential.side_by_side import assert_same, check_same, check_same_driven, core_run, new_state
-from tests.drivers import Delaying, Greedy, Watching, careless_choice
+from tests.differential.side_by_side import assert_same, check_same, check_same_driven, core_run
+from tests.drivers import Delaying, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
-from tests.state_checks import check_commitments, check_counters, check_nobody_idles
 
 pytestmark = pytest.mark.differential
 
@@ -58,37 +55,6 @@ def test_jobs_bound_to_their_executors(workload, cluster, seed):
         before = last.get(executor, job)
         assert before == job or core.completion_ms[before] <= start_ms
         last[executor] = job
-
-
-# ---- properties -----------------------------------------------------------------------------------------------------
-
-
-@FEW
-@given(workloads(), clusters(switches=SWITCHES), st.integers(0, 2**32 - 1))
-def test_counts_places_and_slots(workload, cluster, seed):
-    """Executors are conserved, no task runs inside the slot of its stage, a stage has one slot."""
-
-    def look(observation):
-        check_commitments(observation.state)
-        check_counters(observation.state)
-
-    state = new_state(workload, cluster)
-    run_state(state, Watching(Delaying("random", 0.6, seed), look), seed % 100)
-    assert state.num_timers == state.num_frontier == state.num_runnable_open == state.heap_size == 0
-    log = EpisodeLog.of_state(state)
-    slots = log.delays()
-    assert len(slots) == state.slot_events
-    assert not slots.duplicated(["job", "stage"]).any()
-    tasks = log.tasks().merge(slots, on=["job", "stage"], suffixes=("", "_slot"))
-    assert ((tasks.start_s >= tasks.end_s) | (tasks.start_s < tasks.start_s_slot)).all()
-
-
-@FEW
-@given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True))
-def test_no_executor_idles_beside_a_stage_that_could_start_unless_it_is_withheld(workload, cluster):
-    state = new_state(workload, cluster)
-    run_state(state, Delaying(Greedy(), 0.6), 0)
-    check_nobody_idles(state)
 
 
 @FEW

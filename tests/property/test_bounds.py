@@ -85,7 +85,7 @@ def test_short_work_at_a_late_time():
 def test_bound_is_not_vacuous():
     batch = synthetic_batch(20, 0)
     cluster = Settings.paper(durations="mean")
-    bound = lower_bound(batch, cluster)
+    bound = lower_bound(batch, cluster, price_rounds=5)
     best = min(simulate(batch, make_scheduler(name), durations="mean").avg_jct_ms for name in ("fair", "capped_srw"))
     assert 0.4 * best < bound.avg_jct_ms < best
     assert bound.combined_ms >= max(bound.path_ms, bound.work_ms) * 0.999

@@ -29,6 +29,7 @@ def random_architecture(rng):
         return tuple(int(size) for size in rng.choice(SIZES, rng.integers(1, 4)))
 
     changes = {"hidden": widths(), "score_hidden": widths(), "embedding": int(rng.choice(SIZES))}
+    changes |= {"durations": bool(rng.random() < 0.8), "interarrival_hint": bool(rng.random() < 0.3)}
     return Architecture(**(base | changes | {"max_executors": int(rng.choice([20, 21, 50]))}))
 
 

@@ -23,7 +23,7 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import RULE, rule_record
 from decima.systems.spark.system import run_state
 from tests.drivers import IN_CORE, careless_choice
-from tests.random_clusters import random_settings, random_workload
+from tests.random_clusters import of_kind, random_settings, random_workload
 from tests.reliability.deciders import random_parameters, random_policy
 
 # Decisions by the run's own caller, with a copy in the middle; a network in the core; one whose decisions are recorded.
@@ -40,6 +40,7 @@ def guarded_run(seed):
     rng = np.random.default_rng([seed, 77])
     subject = subjects()[seed % len(subjects())]
     workload, settings = random_workload(rng, max_jobs=6, max_stages=7, max_tasks=9), random_settings(rng)
+    workload, settings = of_kind(rng.integers(3), workload, settings, rng)
     state = new_state(workload, settings, log_tasks=bool(rng.random() < 0.5), log_decisions=bool(rng.random() < 0.5))
     try:
         if subject == "by hand":
@@ -65,11 +66,11 @@ def _scheduler(subject, rng):
 
 
 def _by_hand(state, seed):
-    careless = careless_choice(seed, refused=0.0)
+    careless = careless_choice(seed, refused=0.0, delayed=0.2, classes=state.num_classes)
 
     def choose(state):
-        stage, limit = careless(state)
-        return stage, state.num_source if stage == -1 else limit  # who idles twice in a round is refused
+        stage, *others = careless(state)
+        return (stage, state.num_source) if stage == -1 else (stage, *others)  # who idles twice in a round is refused
 
     state.start(*np.random.default_rng(seed).spawn(2))
     steps = int(np.random.default_rng(seed).integers(1, 12))
@@ -127,7 +128,7 @@ def _death(fence, name, at_end, count):
     if child == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         fence.at_end, fence.short = at_end, name
-        for seed in range(count):
+        for seed in reversed(range(count)):  # networks first, which use most arrays
             guarded_run(seed)
         os._exit(0)
     status = os.waitpid(child, 0)[1]

@@ -200,3 +200,51 @@ MUTATIONS = {
         "a slot in which tasks start": put(_grant, used=0, delay_ms=1e9),
     },
 }
+
+
+# ---- of a run whose executors come, go and fail ---------------------------------------------------------------------
+
+
+def _registration(lost):
+    """The first registration that ended so."""
+    return lambda run: next(row for row in run.result["registrations"] if row[2] is not None and bool(row[3]) == lost)
+
+
+def _killed(run):
+    return next(task for task in run.tasks if task.killed)
+
+
+def _an_output_that_comes_later(run):
+    number, _, _, stage = next(found for found in run.stages() if found[3].parents and run.of_stage[found[:2]])
+    next(task for task in run.of_stage[number, stage.parents[0]] if not task.lost).finish_s += 1000.0
+
+
+def _a_loss_that_comes_earlier(run):
+    _registration(True)(run)[2] -= 1.0
+
+
+def _a_loss_that_is_none(run):
+    _registration(True)(run)[3] = 0
+
+
+ELASTIC = {
+    "task_counts": {
+        "a lost task that is not": put(lambda run: next(task for task in run.tasks if task.lost), lost=False),
+        "no lost outputs": put(at("result", "losses"), outputs=0),
+        "a killed task that is not": put(_killed, killed=False),
+    },
+    "parents_first": {"an output that comes later": _an_output_that_comes_later},
+    "registrations": {
+        "a loss that comes earlier": _a_loss_that_comes_earlier,
+        "a loss that is none": _a_loss_that_is_none,
+        "more that have to stay": put(at("settings"), min_executors=4),
+        "a longer timeout": put(at("settings"), idle_timeout_ms=1e6),
+        "one registered twice": lambda run: run.result["registrations"].append([0, 0.0, None, 0]),
+    },
+    "totals": {"more executor hours": add(at("result"), executor_hours=0.001)},
+    "copies": {
+        "a task that is not long": put(at("settings"), speculation_multiplier=10.0),
+        "no copy": put(at("result", "losses"), copies=0),
+        "a copy that is killed earlier": add(_killed, finish_s=-0.1),
+    },
+}

@@ -1,7 +1,6 @@
 """How every system is run at random and checked from its files; a registered system without an entry fails a test."""
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -22,10 +21,9 @@ from decima.systems.spark.schedulers import list_schedulers, make_scheduler
 from decima.systems.spark.schedulers.registry import scheduler_options
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
-from decima.workload.jobs import Workload
 from tests import services
 from tests.drivers import Idler, Through
-from tests.random_clusters import random_settings, random_units, random_workload
+from tests.random_clusters import ELASTIC, FIXED, asking, of_kind, random_settings, random_workload
 from tests.reliability import placement_checker, placement_mutations, spark_checker, spark_mutations
 from tests.reliability.deciders import random_parameters, random_policy
 from tests.reliability.heterogeneous_runs import HeterogeneousExecutors
@@ -55,7 +53,7 @@ class Checked(Protocol):
 
 
 # Schedulers for clusters whose executors neither come, go nor fail.
-FIXED = ("remote",)
+ON_FIXED = ("remote",)
 # Ways to decide that are no registered scheduler.
 OBJECTS = {"python": lambda rng: Through("random"), "idler": lambda rng: Idler(0.05), "network": random_policy}
 
@@ -72,10 +70,8 @@ class SparkCluster:
     def random_run(self, seed, subject, folder):
         rng = np.random.default_rng(seed)
         workload, settings = random_workload(rng, max_jobs=6, max_tasks=9), random_settings(rng)
-        if seed % 3 == 2:
-            workload, settings = _asking(workload, rng), settings.replace(classes=_classes(rng))
-        elif seed % 3 == 1 and subject not in FIXED:
-            settings = random_units(rng, settings.replace(reoffer=True))
+        kind = FIXED if seed % 3 == ELASTIC and subject in ON_FIXED else seed % 3
+        workload, settings = of_kind(kind, workload, settings, rng)
         files = _files(folder)
         decima.workload.save(workload, files[0])
         with contextlib.ExitStack() as stack:
@@ -93,23 +89,24 @@ class SparkCluster:
     def good_run(self, folder):
         seed, files = 29, _files(folder)
         workload = random_workload(np.random.default_rng(seed), max_jobs=6, kind="real", max_tasks=9)
-        workload = _asking(workload, np.random.default_rng(seed))
+        workload = asking(workload, np.random.default_rng(seed))
         decima.workload.save(workload, files[0])
         settings = Settings(classes=((0.5, 2), (1.0, 3)))
         _library(workload, settings, make_scheduler("weighted_fair"), seed, files)
         return files
 
-
-def _asking(workload, rng):
-    """The same jobs, whose stages ask for memory up to 1 and one CPU."""
-    jobs = [replace(job, requests=1.0 - rng.random(len(job.profile.stages))) for job in workload.jobs]
-    return Workload(tuple(jobs), workload.label, workload.universe)
-
-
-def _classes(rng):
-    """Two to four classes of executors; the largest fits everything."""
-    memory = [*rng.choice([0.2, 0.4, 0.6, 0.8], rng.integers(1, 4), replace=False).tolist(), 1.0]
-    return tuple((each, int(rng.integers(1, 5)), float(rng.choice([1.0, 2.0]))) for each in memory)
+    def good_elastic_run(self, folder):
+        """With removals, losses, tasks that run again, outputs that are computed again, and copies."""
+        files, workload = (
+            _files(folder),
+            random_workload(np.random.default_rng(12), max_jobs=6, kind="real", max_tasks=9),
+        )
+        values = {"executor_cores": 2, "dynamic": True, "initial_executors": 4, "idle_timeout_ms": 1500.0}
+        values |= {"speculation": True, "speculation_quantile": 0.5, "speculation_multiplier": 1.0}
+        decima.workload.save(workload, files[0])
+        settings = Settings(executors=8, **values, loss_times_ms=(8e3, 12e3, 16e3))
+        _library(workload, settings, make_scheduler("fair"), 4, files)
+        return files
 
 
 def _files(folder):

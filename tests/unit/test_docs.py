@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from decima.evaluation.statistics import paired_change
-from decima.systems.heterogeneous import list_schedulers, load_instance
+from decima.systems.heterogeneous import load_instance
 from experiments.notebooks import notebook_path, notebook_slugs
 from tests.unit.commands.calls import run
 
@@ -158,11 +158,6 @@ def test_heterogeneous_executors_as_shown(tmp_path, monkeypatch, capsys):
     assert 0.0 < bound <= makespan
     Path("as_shown.json").write_text(instance)
     assert len(load_instance("as_shown.json")) == 2
-
-
-def test_every_scheduler_of_heterogeneous_executors_is_on_their_page():
-    for name in list_schedulers():
-        assert f"`{name}`" in text("heterogeneous"), name
 
 
 # ---- the README -----------------------------------------------------------------------------------------------------

@@ -87,6 +87,12 @@ class WorkloadSource:
     # are no such.
     replay: Callable[..., Workload] | None = None
 
+    def __reduce_ex__(self, protocol: int) -> str | tuple:
+        """Pickle a registered source as its name, whose functions may be anonymous."""
+        if self.name in SOURCES and SOURCES.find(self.name) is self:
+            return get_source, (SOURCES.spelling(self),)
+        return super().__reduce_ex__(protocol)
+
     @property
     def stream_arrivals(self) -> str:
         """How the jobs of a stream arrive: ``"poisson"`` or ``"clocked"``."""

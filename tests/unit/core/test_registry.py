@@ -1,5 +1,7 @@
 """The one registry, and what all registries of the package keep to."""
 
+from pathlib import Path
+
 import pytest
 
 from decima.core.errors import ConfigError, DecimaError, UnknownSchedulerError
@@ -39,12 +41,18 @@ def test_an_unknown_name_is_answered_with_the_nearest(registry):
         registry.find(f"{name}_")
 
 
-@pytest.mark.parametrize("registry", [SPARK, HETEROGENEOUS, CLOUD], ids=["spark", "heterogeneous", "cloud"])
-def test_schedulers_say_what_they_do_and_what_may_be_set(registry):
+@pytest.mark.parametrize(
+    ("registry", "page"), [(SPARK, "schedulers.md"), (HETEROGENEOUS, "heterogeneous.md"), (CLOUD, "cloud.md")]
+)
+def test_schedulers_say_what_they_do_and_what_may_be_set(registry, page):
+    text = (Path(__file__).parents[3] / "docs" / page).read_text(encoding="utf-8")
     with pytest.raises(UnknownSchedulerError):
         registry.find("no such name")
     for entry in registry.members():
         assert entry.doc, entry.name
+        assert entry.label or registry is not HETEROGENEOUS, entry.name
+        assert entry.source or registry is SPARK, entry.name
+        assert f"`{entry.name}`" in text, entry.name
         assert all(option.doc for option in entry.options)
 
 

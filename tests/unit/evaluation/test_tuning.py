@@ -1,3 +1,5 @@
+"""Parameters are tuned, by CMA-ES or on a grid."""
+
 import json
 
 import numpy as np
@@ -6,11 +8,13 @@ import pytest
 from decima.core.decision import Parameter
 from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.evaluation import tuning
+from decima.evaluation.cma_search import minimize
+from decima.evaluation.grid import grid_search, grid_table, read_grid
 from decima.evaluation.run import score_matrix
 from decima.evaluation.tuning import Scaling, tune
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.workload import synthetic_batch
+from decima.workload import embedded_batch, synthetic_batch
 
 SETTINGS = Settings(executors=10)
 TRAIN = [synthetic_batch(4, seed=seed) for seed in range(3)]
@@ -147,3 +151,130 @@ def test_bad_input():
         quick(budget=0)
     with pytest.raises(ConfigError, match="unknown objective"):
         quick(metric="speed")
+
+
+# ---- grid search: every combination is scored, and the best one wins ------------------------------------------------
+
+
+JOBS = [embedded_batch(4, seed=seed, sizes="2g") for seed in range(2)]
+CLUSTER = Settings.of_mode("paper", executors=8)
+
+
+def test_the_table_has_every_combination_and_the_best_is_taken():
+    grid = {"alpha": [-1.0, 0.0, 1.0], "order": [0.0, 1.0]}
+    result = grid_search("weighted_fair", JOBS, CLUSTER, grid, test=JOBS[:1], fixed={"sticky": 1.0}, baseline="fair")
+    table = grid_table(result)
+    assert table[["alpha", "order"]].values.tolist() == [[a, o] for a in grid["alpha"] for o in grid["order"]]
+    made = [make_scheduler("weighted_fair", sticky=1.0, alpha=a, order=o) for a, o in table[["alpha", "order"]].values]
+    assert table["mean_s"].tolist() == score_matrix(JOBS, made, CLUSTER, seeds=range(2)).mean(axis=1).tolist()
+    best = table.loc[table["mean_s"].idxmin()]
+    assert result.parameters["sticky"] == 1.0
+    assert (result.parameters["alpha"], result.parameters["order"]) == (best["alpha"], best["order"])
+    assert result.train["tuned"].mean() == best["mean_s"]
+    assert set(result.test) == {"tuned", "default", "fair"}
+    assert len(result.card()["curve"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ("", "'' is not an option; expected KEY=VALUE"),
+        ("alpha", "'alpha' is not an option; expected KEY=VALUE"),
+        ("alpha=x", "alpha is 'x'; expected a number"),
+        ("alpha=1+1", "a value of alpha is given twice"),
+    ],
+)
+def test_texts_that_are_no_grid(grid, message):
+    with pytest.raises(ConfigError, match=message):
+        read_grid(grid)
+
+
+def test_grids_that_cannot_be_searched():
+    with pytest.raises(ConfigError, match="has no parameter 'beta'"):
+        grid_search("weighted_fair", JOBS, CLUSTER, {"beta": [1.0]})
+    with pytest.raises(ConfigError, match="alpha must be from -5 to 5, got 9"):
+        grid_search("weighted_fair", JOBS, CLUSTER, {"alpha": [9.0]})
+    with pytest.raises(ConfigError, match="alpha is both in the grid and fixed"):
+        grid_search("weighted_fair", JOBS, CLUSTER, {"alpha": [0.0]}, fixed={"alpha": 1.0})
+    with pytest.raises(ConfigError, match="the grid is empty"):
+        grid_search("weighted_fair", JOBS, CLUSTER, {})
+    with pytest.raises(ConfigError, match="combinations; expected at most"):
+        grid_search("weighted_fair", JOBS, CLUSTER, {"alpha": range(500), "order": range(500)})
+    assert read_grid("alpha=-1+0.5,order=1") == {"alpha": [-1.0, 0.5], "order": [1.0]}
+
+
+# ---- CMA-ES ---------------------------------------------------------------------------------------------------------
+
+
+def bowl(points):
+    return ((points - 0.3) ** 2).sum(axis=1)
+
+
+def search(budget, *, start=0.9, numbers=3, seed=1, **options):
+    return minimize(bowl, [start] * numbers, sigma=0.2, bounds=(0.0, 1.0), budget=budget, seed=seed, **options)
+
+
+@pytest.mark.parametrize("numbers", [1, 2, 6])
+def test_finds_the_minimum_inside_the_bounds(numbers):
+    seen = []
+
+    def watched(points):
+        seen.append(points)
+        return bowl(points)
+
+    found = minimize(watched, [0.9] * numbers, sigma=0.2, bounds=(0.0, 1.0), budget=700, seed=1)
+    assert found.x == pytest.approx(np.full(numbers, 0.3), abs=0.02)
+    assert found.value == bowl(found.x[None])[0]
+    points = np.concatenate(seen)
+    assert points.shape[1] == numbers
+    assert points.min() >= 0.0
+    assert points.max() <= 1.0
+    assert np.array_equal(points[0], [0.9] * numbers)  # the start is tried as it is
+    assert found.curve[-1]["evaluations"] == len(points) >= 700
+    assert [row["best"] for row in found.curve] == sorted((row["best"] for row in found.curve), reverse=True)
+
+
+def test_depends_on_the_seed_alone_and_leaves_numpys_generator_alone():
+    np.random.seed(3)  # noqa: NPY002
+    expected = np.random.random()  # noqa: NPY002
+    first = search(100)
+    np.random.seed(3)  # noqa: NPY002
+    second = search(100)
+    assert np.random.random() == expected  # noqa: NPY002
+    assert np.array_equal(first.x, second.x)
+    assert not np.array_equal(first.x, search(100, seed=2).x)
+
+
+def test_continues_an_interrupted_search():
+    told = []
+    search(60, on_generation=lambda values, best: told.append([list(row) for row in values]))
+    evaluated = []
+
+    def counted(points):
+        evaluated.append(len(points))
+        return bowl(points)
+
+    resumed = minimize(counted, [0.9] * 3, sigma=0.2, bounds=(0.0, 1.0), budget=400, seed=1, known=told[-1])
+    whole = search(400)
+    assert np.array_equal(resumed.x, whole.x)
+    assert resumed.curve == whole.curve
+    assert sum(evaluated) == whole.curve[-1]["evaluations"] - sum(map(len, told[-1]))
+
+
+def test_injected_points_are_tried():
+    found = search(1, inject=[[0.3, 0.3, 0.3]])
+    assert found.value == 0.0
+    assert list(found.x) == [0.3, 0.3, 0.3]
+
+
+def test_starts_anew_when_converged():
+    sizes = []
+    search(900, numbers=2, on_generation=lambda values, best: sizes.append(len(values[-1])))
+    assert set(sizes) >= {sizes[0], 2 * sizes[0]}
+
+
+def test_searches_that_cannot_be():
+    with pytest.raises(ConfigError, match="budget must be"):
+        search(0)
+    with pytest.raises(ConfigError, match="generation 0 of the checkpoint has 2 values, expected 7"):
+        search(50, known=[[1.0, 2.0]])

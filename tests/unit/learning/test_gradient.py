@@ -77,40 +77,6 @@ def test_gradient_does_not_depend_on_threads_and_hardly_on_chunks(learner, batch
     assert one.sums == pytest.approx(other.sums, rel=1e-4, abs=1e-4)
 
 
-@pytest.mark.parametrize("effect_classes", [True, False])
-@pytest.mark.parametrize("ratio", [True, False])
-def test_gradient_is_the_slope_of_the_loss(learner, batch, inputs, ratio, effect_classes):
-    decisions, advantages, log_prob = inputs
-    loss = Loss(ratio, 10.0, 0.3, effect_classes)
-    start = learner.state()
-    found = learner.gradient(batch, decisions, advantages, log_prob, loss)
-    direction = found.values / np.linalg.norm(found.values)
-    step = 5e-4
-
-    def value(sign):
-        learner.restore(start | {"weights": WEIGHTS + np.float32(sign * step) * direction})
-        sums = learner.gradient(batch, decisions, advantages, log_prob, loss).sums
-        if ratio:
-            return sums["loss"]
-        entropy = sums["entropy_stage"] + sums["entropy_limit"]
-        return log_loss(learner, batch, decisions, advantages, log_prob, effect_classes) - 0.3 * entropy
-
-    slope = (value(1.0) - value(-1.0)) / (2.0 * step)
-    learner.restore(start)
-    assert slope == pytest.approx(float(np.linalg.norm(found.values)), rel=0.02)
-
-
-def log_loss(learner, batch, decisions, advantages, log_prob, effect_classes):
-    """-sum of A log P, one decision at a time."""
-    total = 0.0
-    for index in range(len(decisions)):
-        part = slice(index, index + 1)
-        loss = Loss(False, 10.0, 0.0, effect_classes)
-        found = learner.gradient(batch, decisions[part], advantages[part], log_prob[part], loss)
-        total -= advantages[index] * found.sums["log_prob"]
-    return total
-
-
 def test_clipped_ratios_have_no_gradient(learner, batch, inputs):
     decisions, _, log_prob = inputs
     ones = np.ones(len(decisions))

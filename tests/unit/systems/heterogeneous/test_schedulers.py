@@ -145,15 +145,6 @@ def test_paths_share_the_nodes_that_are_placed():
     assert merged(instance, [[0, 1], [0, 2]]) == [[0, 1, 2], []]
 
 
-def test_every_scheduler_says_what_it_is():
-    for name in list_schedulers():
-        entry = SCHEDULERS.find(name)
-        assert entry.label
-        assert entry.source
-        assert entry.doc.endswith(".")
-        assert set(entry.open) <= {"decision", "slots", "duplicate", "transfers", "drop_unread"}
-
-
 def test_settings_come_from_text_and_keywords():
     made = make_scheduler("discounted_rank:discount=0.5,slots=append", decision="event")
     assert made.rules == Rules("event", "append")

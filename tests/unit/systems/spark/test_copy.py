@@ -5,7 +5,6 @@ import pickle
 import subprocess
 import sys
 
-import gymnasium
 import numpy as np
 import pytest
 from numba import cfunc, types
@@ -239,29 +238,6 @@ def act(env, steps=10**9):
         if terminated or truncated:
             break
     return seen
-
-
-def draw(seed):
-    """A workload of an episode."""
-    return embedded_batch(3, seed)
-
-
-@pytest.mark.parametrize("workload", [BATCH, draw])
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_an_environment_goes_on_alike(way, workload, wrapped):
-    options = {"workload": workload, "executors": 5, "log": True, "objective": "p90_jct"}
-    env = gymnasium.make("decima/SparkCluster-v0", **options) if wrapped else SparkClusterEnv(**options)
-    env.reset(seed=3)
-    act(env, 10)
-    twin = way(env)
-    seen = act(env)
-    assert len(seen) > 10
-    assert act(twin) == seen
-    assert twin.unwrapped.result().jobs.equals(env.unwrapped.result().jobs)
-    for seed in (None, 4):
-        first, again = env.reset(seed=seed)[0], twin.reset(seed=seed)[0]
-        assert all(np.array_equal(first[name], again[name]) for name in first)
-        assert act(env) == act(twin)
 
 
 def test_an_environment_whose_original_is_gone():

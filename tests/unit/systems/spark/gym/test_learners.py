@@ -5,7 +5,6 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env as check_gymnasium
 
 import decima
 from decima.core.errors import ConfigError
@@ -27,7 +26,6 @@ def _quiet():
 def test_one_number_per_action_and_one_row_per_observation():
     """What CleanRL's single file asks for: a box, a discrete space, and vectors of Gymnasium."""
     env = gymnasium.make(FLAT_ID, invalid_action="error", **OPTIONS)
-    check_gymnasium(gymnasium.make(FLAT_ID, **OPTIONS), skip_render_check=True)
     observation, info = env.reset(seed=0)
     pair = np.outer(*env.unwrapped.cut(env.unwrapped.action_masks()))
     assert env.get_wrapper_attr("action_masks")().tolist() == pair.ravel().tolist()

@@ -15,7 +15,7 @@ from tests.random_clusters import random_settings, random_workload
 
 BASES = ("paper", "released")
 GAP_S = 12.0  # that policies are told
-# Options of architectures that change what is computed, one at a time.
+# Options of architectures that change what is computed, one at a time; inputs of stages are tested in test_features.py.
 VARIANTS = (
     {},
     {"graph_embedding": False},
@@ -23,9 +23,6 @@ VARIANTS = (
     {"limit": "output"},
     {"limit": "stage"},
     {"limit": "none"},
-    {"durations": False},
-    {"interarrival_hint": True},
-    {"more_features": ("runnable",)},
     {"more_features": ("runnable", "log_tasks")},
     {"hidden": (24,), "score_hidden": (9,), "embedding": 5},
 )

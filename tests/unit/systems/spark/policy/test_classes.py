@@ -43,11 +43,10 @@ def busy_state(seed, mode="paper", log=False, classes=CLASSES, **changes):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("greedy", [True, False])
-def test_probabilities_by_definition(name, greedy):
-    policy = make_policy(VARIANTS[name], greedy=greedy, record=True)
+def test_probabilities_by_definition(name):
     chosen = set()
-    for seed in range(2):
+    for seed, teacher in enumerate((None, None, make_scheduler("priced_srw"))):
+        policy = make_policy(VARIANTS[name], greedy=seed == 0, record=True, teacher=teacher)
         state = busy_state(seed)
         record = record_episode(state, policy, seed)
         for d in range(len(record)):
@@ -201,21 +200,6 @@ TASK = Task(
     options={"requests": "uniform"},
 )
 NETWORK = Architecture.classes(embedding=4, hidden=(4,), score_hidden=(4,))
-
-
-def test_tensorflow_agrees_with_what_was_recorded():
-    network = pytest.importorskip("decima.systems.spark.policy.network")
-    state = busy_state(1)
-    for teacher in (None, make_scheduler("priced_srw")):
-        policy = make_policy(PAIRS, greedy=False, record=True, teacher=teacher)
-        record = record_episode(state, policy, 1)
-        tensors = GraphBatch([record], state.child_offset, state.child).tensors()
-        found = network.DecimaNetwork(PAIRS, len(tensors["level_sizes"]), policy.weights)(tensors)
-        np.testing.assert_allclose(found["log_prob_stage"], record.log_prob_stage, atol=1e-5)
-        matters = record.classes > 1
-        assert matters.any()
-        for name in ("log_prob_limit", "log_prob_class"):
-            np.testing.assert_allclose(found[name].numpy()[matters], getattr(record, name)[matters], atol=1e-5)
 
 
 @pytest.mark.parametrize("teacher", ["priced_srw", "weighted_best_fit"])

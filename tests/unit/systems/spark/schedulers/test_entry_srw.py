@@ -6,7 +6,7 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
-from decima.systems.spark.schedulers import Decision, check_scheduler, make_scheduler
+from decima.systems.spark.schedulers import Decision, make_scheduler
 from decima.systems.spark.schedulers.capped_srw import PARAMETERS
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import parse_jobs
@@ -164,13 +164,6 @@ def test_the_compiled_rule_decides_as_the_plain_one(seed, values):
     assert compiled == plain
     if executors > 6:
         assert compiled != decima.simulate(jobs, "capped_srw", executors, seed, log=True).log.decision_lists()
-
-
-@pytest.mark.parametrize(
-    "text", ["entry_srw", "entry_srw:busy", "entry_srw:pay=1000", "entry_srw:waiting=2,level=0,leftover=2"]
-)
-def test_it_keeps_to_the_interface(text):
-    check_scheduler(make_scheduler(text))
 
 
 def test_the_first_parameters_are_those_of_capped_srw():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import decima
-from decima.core.errors import ConfigError, InvalidDecisionError, SchedulerError, UnknownSchedulerError
+from decima.core.errors import ConfigError, InvalidDecisionError, SchedulerError
 from decima.systems.spark.schedulers import (
     CompiledScheduler,
     Decision,
@@ -144,19 +144,6 @@ def test_simulate_refuses_what_is_no_scheduler_and_no_decision():
 
 
 # ---- the registry ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"), [("weigted_fair", "weighted_fair"), ("FIFO", "fifo"), ("borg", None), ("sjf-cp", "sjf_cp")]
-)
-def test_unknown_scheduler(name, meant):
-    with pytest.raises(UnknownSchedulerError) as caught:
-        decima.simulate(CHAIN, name)
-    assert str(caught.value).startswith(f"unknown scheduler '{name}'")
-    assert (f"did you mean '{meant}'?" in str(caught.value)) == (meant is not None)
-    assert "known: capped_srw, decima, entry_srw, fair, fifo, " in str(caught.value)
-    with pytest.raises(UnknownSchedulerError):
-        describe_scheduler(name)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import CAPACITIES, bind_buffers, collect_record, policy_record
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
-from decima.systems.spark.schedulers import Observation
+from decima.systems.spark.schedulers import Observation, make_scheduler
 from decima.systems.spark.system import run_state
-from decima.workload import synthetic_batch, synthetic_poisson
+from decima.workload import synthetic_batch, synthetic_poisson, tpch_batch, tpch_poisson
 from tests.drivers import Through
 from tests.unit.systems.spark.policy.policies import (
     BASES,
@@ -37,11 +37,12 @@ ARCHITECTURES = list(architectures())
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=describe)
-@pytest.mark.parametrize("greedy", [True, False])
-def test_probabilities_by_definition(architecture, greedy):
-    policy = make_policy(architecture, greedy=greedy, record=True)
+def test_probabilities_by_definition(architecture):
+    """Those of a policy that takes the best, of one that draws, and of what a teacher chooses."""
     decisions = 0
     for seed in range(16):
+        greedy, teacher = seed % 2 == 0, make_scheduler("capped_srw") if seed % 4 == 3 else None
+        policy = make_policy(architecture, greedy=greedy, record=True, teacher=teacher)
         state = random_state(seed)
         record = record_episode(state, policy, seed)
         for d in range(len(record)):
@@ -70,6 +71,18 @@ def test_probabilities_where_stages_run_again(name):
             checked_answer(policy, record, d, state)
         without_child += missing_children(record, state)
     assert without_child > 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tpch_data")
+@pytest.mark.parametrize("name", BASES)
+def test_probabilities_on_tpch(name):
+    policy = make_policy(name, greedy=False, record=True)
+    for workload in (tpch_batch(20, 0), tpch_poisson(60, 25, 0)):
+        state = make_state(workload)
+        record = record_episode(state, policy, 0)
+        for d in range(0, len(record), 20):
+            checked_answer(policy, record, d, state)
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -166,10 +179,9 @@ def test_choices_follow_the_probabilities(name):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=describe)
-@pytest.mark.parametrize("greedy", [True, False])
-def test_same_run_inside_the_core_and_through_decide(architecture, greedy):
-    policy = make_policy(architecture, greedy=greedy)
+def test_same_run_inside_the_core_and_through_decide(architecture):
     for seed in range(6):
+        policy = make_policy(architecture, greedy=seed % 2 == 0)
         inside, through = (finish_times(random_state(seed), each, seed) for each in (policy, Through(policy)))
         np.testing.assert_array_equal(inside, through)
 
