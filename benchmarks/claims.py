@@ -119,10 +119,7 @@ def _compared(schedulers: list[str], jobs: str, seeds: int, **settings) -> panda
     return pandas.DataFrame(rows)
 
 
-PARTS = {
-    part.__name__: part
-    for part in (published_experiment, lachesis_ccr, graphene_stated, strict_fair, idle_pair)
-}
+PARTS = {part.__name__: part for part in (published_experiment, lachesis_ccr, graphene_stated, strict_fair, idle_pair)}
 
 
 def main() -> None:

@@ -234,7 +234,7 @@ def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.
 
 @dataclass(frozen=True)
 class Shown:
-    """A table as people read it, with the number of its rows that are left out."""
+    """A table as people read it, and how many rows are left out."""
 
     table: pandas.DataFrame
     left_out: int
@@ -282,7 +282,7 @@ def show(table: pandas.DataFrame | pandas.Series, rows: int = 15) -> Shown:
 
 
 def _decimals(size: float, digits: int) -> int:
-    """Decimals with which a number of some size has some digits; none are cut from whole numbers."""
+    """Decimals that give a number of some size so many digits."""
     return max(0, digits - 1 - math.floor(math.log10(size))) if size > 0.0 and math.isfinite(size) else 0
 
 
@@ -290,7 +290,7 @@ _UNITS = {"s": "s", "ms": "ms", "h": "h", "percent": "%", "gb": "GB", "usd": "$"
 
 
 def _heading(key: object) -> object:
-    """Heading of a column: ``avg_jct_s`` becomes ``average JCT (s)``; what is not a plain name stays."""
+    """Heading of a column: ``avg_jct_s`` becomes ``average JCT (s)``."""
     if not isinstance(key, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", key):
         return key
     *words, last = key.split("_")

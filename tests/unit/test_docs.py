@@ -95,7 +95,7 @@ def test_nothing_is_installed_from_an_index_that_does_not_have_it():
 
 @pytest.mark.parametrize("name", WAYS)
 def test_a_way_is_two_screens_long(name):
-    assert len(text(name).splitlines()) <= 70
+    assert len(text(name).split()) <= 730
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -128,7 +128,7 @@ def test_a_scheduler_as_shown(tmp_path, monkeypatch, capsys):
     execute("".join(blocks(text("write-a-scheduler"), "python")))
     shown = capsys.readouterr().out
     for name, sentence in (
-        ("smallest_first", "is {change} higher than that of fair sharing\n(95 % interval {low} to {high} %)"),
+        ("smallest_first", "is {change} higher than that of fair sharing (95 % interval {low} to {high} %)"),
         ("mine", "Now it wins: −{change} against fair sharing (−{low} to −{high} %)"),
     ):
         ((change, low, high),) = re.findall(
@@ -168,9 +168,7 @@ def test_the_heuristic_of_the_readme_wins_as_it_says(capsys):
     (change,) = re.findall(
         r"^capped_smallest_first .* -([\d.]+ %) \(-([\d.]+) to -([\d.]+)\)$", capsys.readouterr().out, re.M
     )
-    assert (
-        "Its average JCT is {0} lower than that of fair sharing (95 % interval {2} to {1} %".format(*change) in README
-    )
+    assert "Its average JCT is {0} lower than that of fair sharing (95 % CI {2} to {1} %".format(*change) in README
 
 
 def test_the_agent_of_the_readme_runs():
@@ -199,8 +197,8 @@ def test_the_verdicts_of_the_readme_are_those_of_the_claims():
 def test_the_picture_of_the_readme_has_the_numbers_of_its_batch():
     table = pandas.read_csv(ROOT / "reports/results/tpch-full/tables/motivation/fig03_summary.csv")
     batch = table[table["seed"] == 4].set_index("scheduler")["avg_jct_s"]
-    names = {"FIFO": "fifo", "SJF-CP": "sjf_cp", "fair": "fair", "Decima": "decima"}
-    assert ", ".join(f"{shown} {batch[name]:.1f} s" for shown, name in names.items()) in README
+    names = {"FIFO": "fifo", "SJF-CP": "sjf_cp", "Fair sharing": "fair", "Decima": "decima"}
+    assert all(f"{shown} {batch[name]:.1f} s" in README for shown, name in names.items())
 
 
 def test_the_results_of_the_readme_are_those_of_the_committed_tables():
@@ -243,7 +241,7 @@ def test_the_results_of_the_readme_are_those_of_the_committed_tables():
 
 
 def test_the_readme_stays_short():
-    assert len(README.splitlines()) < 165
+    assert len(README.split()) < 1550
 
 
 def test_targets_of_make_exist():
@@ -268,7 +266,7 @@ ROWS = {
     "FIFO": "fifo", "SJF-CP": "sjf_cp", "naive weighted fair": "naive_weighted_fair", "fair": "fair",
     "tuned weighted fair": "weighted_fair", "capped shortest remaining work": "capped_srw",
     "Decima (`tpch-batch-random`, `tpch-stream-random-long`; sampled)": "decima",
-    "Decima, warm start (`tpch-batch`, `tpch-stream-entry-warm`)": "decima_warm",
+    "Decima, imitation-pretrained (`tpch-batch`, `tpch-stream-entry-warm`)": "decima_warm",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from tests.interpreted import outcomes
 ROOT = Path(__file__).parents[3]
 STEP = """\
 import decima
-from decima.systems.spark.policy.kernel.scores import best_index
+from decima.systems.spark.policy.kernel.scores import scores_finite
 
 decima.simulate("embedded:n=2", "decima:embedded-batch", executors=4)
 """
@@ -32,7 +32,7 @@ def test_a_debugger_stops_in_a_decision_of_a_policy(tmp_path):
     words = [line.removeprefix("(Pdb) ") for line in page.splitlines() if line.startswith("(Pdb) ")]
     shown = plain_python("-m", "pdb", str(script), input="\n".join([*words, "quit"])).stdout
     assert "scores.py" in shown
-    assert "best_index()" in shown
+    assert "scores_finite()" in shown
     assert "-> policy = policy_of(state)" in shown
     scores = shown.rpartition("(Pdb) [")[2].partition("]")[0].split(", ")
     assert len(scores) > 1

@@ -116,8 +116,8 @@ def test_wrong_numbers_are_found():
     ("label", "batches", "streams"),
     [
         ("Decima", "decima", "trained_long"),
-        ("Decima, entry costs seen", "decima_entry", "trained_entry"),
-        ("Decima, warm start", None, "trained_warm"),
+        ("Decima + executor-entry cost", "decima_entry", "trained_entry"),
+        ("Decima, imitation-pretrained", None, "trained_warm"),
     ],
 )
 def test_means_over_training_runs_are_those_of_the_tables(label, batches, streams):

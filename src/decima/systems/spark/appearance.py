@@ -49,7 +49,7 @@ APPEARANCES = {
     "decima_blind": Appearance("Decima, no durations", ink.BROWN, (0, (2, 1)), "^"),
     "trained_14": Appearance("trained at 14 s", ink.BLACK, (0, (5, 1)), "s"),
     "trained_long": Appearance("Decima, longer training", ink.BLACK, (0, (9, 1.5, 1, 1.5)), "v"),
-    "trained_entry": Appearance("longer training + executor-entry cost", ink.WINE, (0, (2, 1)), "D"),
+    "trained_entry": Appearance("continuing learning + executor-entry cost", ink.WINE, (0, (2, 1)), "D"),
     "trained_warm": Appearance("imitation-pretrained + executor-entry cost", ink.BROWN, (0, (7, 2, 2, 2)), "o"),
     "trained_23": Appearance("trained at 23 s", ink.BROWN, (0, (5, 1)), "v"),
     "trained_25": Appearance("trained at 25 s", ink.PINK, (0, (5, 1)), "^"),
