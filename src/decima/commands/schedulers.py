@@ -78,7 +78,11 @@ def _parameter_lines(entry: Any) -> Iterator[str]:
 VERB = Verb("schedulers", {name: {"": lambda name=name: shared.grouped(schedulers, system=name)} for name in SYSTEMS})
 
 
-_SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept", "cpu_s", "seed")
+_SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept_iteration", "cpu_s", "seed")
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
 def models(
@@ -89,17 +93,17 @@ def models(
 
     The algorithm is that of the kept iteration.
     """
-    from decima.core.files import plain
-    from decima.learning.cards import models as table_of
+    from decima.learning.cards import list_models
 
-    table = table_of(system)
+    rows = list_models(system)
     if as_json:
-        typer.echo(json.dumps(plain(table.astype(object).where(table.notna(), None).to_dict("records")), indent=2))
+        typer.echo(json.dumps(rows, indent=2))
         return
-    table = table.rename(columns={"kept_iteration": "kept"}).assign(cpu_s=table["cpu_s"].round())
-    cells = table[list(_SHOWN)].astype(object).where(table[list(_SHOWN)].notna(), "")
-    cells = cells.map(lambda value: f"{value:.0f}" if isinstance(value, float) else str(value))
-    widths = {name: max(len(name), *cells[name].str.len()) for name in _SHOWN}
-    for row in ({name: name for name in _SHOWN}, *cells.to_dict("records")):
-        typer.echo("  ".join(row[name].ljust(width) for name, width in widths.items()).rstrip())
-    typer.echo(f"{len(table)} policies; as schedulers: decima:NAME, lachesis:policy=NAME, learned:policy=NAME")
+    lines = [
+        [name.removesuffix("_iteration") for name in _SHOWN],
+        *([_cell(row[name]) for name in _SHOWN] for row in rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    typer.echo(f"{len(rows)} policies; as schedulers: decima:NAME, lachesis:policy=NAME, learned:policy=NAME")

@@ -122,6 +122,11 @@ def models(system: str | None = None) -> pandas.DataFrame:
     """
     import pandas
 
+    return pandas.DataFrame(list_models(system), columns=["name", "system", "paper", "parameters", "task", *COLUMNS])
+
+
+def list_models(system: str | None = None) -> list[dict[str, Any]]:
+    """Rows of :func:`models`."""
     rows = []
     for name in list_policies():
         path = stored_files(name)[1]
@@ -130,13 +135,12 @@ def models(system: str | None = None) -> pandas.DataFrame:
         row = {"name": name, "system": card.get("system"), "paper": path.parent.name}
         row |= {"parameters": card.get("parameters"), "task": card.get("label")}
         rows.append(row | {key: block.get(key) for key in COLUMNS})
-    table = pandas.DataFrame(rows, columns=["name", "system", "paper", "parameters", "task", *COLUMNS])
     if system is None:
-        return table
-    system, known = present_name(system), sorted(table["system"].unique())
+        return rows
+    system, known = present_name(system), sorted({row["system"] for row in rows})
     if system not in known:
         raise ConfigError(f"no policy of system {system!r} is stored{hint(system, known)}; known: {', '.join(known)}")
-    return table[table["system"] == system].reset_index(drop=True)
+    return [row for row in rows if row["system"] == system]
 
 
 class TrainedTask(Protocol):
