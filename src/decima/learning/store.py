@@ -45,6 +45,11 @@ _GONE = dict.fromkeys(("tpch-stream-busy", "busy", "busy-entry", "busy-entry-1",
 _GONE |= {"busy-long": "expected tpch-stream-random-long", "lachesis-executors": "expected lachesis-random"}
 _GONE |= {"lachesis-short": "expected lachesis-random"}
 _GONE |= {f"lachesis-no-{part}": f"expected lachesis-random-no-{part}" for part in ("edges", "graph", "ranks")}
+_GONE |= {
+    f"tpch-stream-entry{stage}{seed}": f"expected tpch-stream-entry-continuing{seed}"
+    for stage in ("", "-loads", "-long")
+    for seed in ("", "-2", "-3")
+}
 
 
 @dataclass(frozen=True)
@@ -223,7 +228,7 @@ def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Pa
             known = list_policies(system)
             close = difflib.get_close_matches(text.lower(), known, n=3)
             hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-            stored = f"known: {', '.join(known)}" if known else "none is stored"
+            stored = f"'decima models' lists all {len(known)}" if known else "none is stored"
             places = ", ".join(str(folder) for folder in _folders())
             raise PolicyError(f"unknown policy {text!r}{hint}; {stored} (in {places})")
     else:

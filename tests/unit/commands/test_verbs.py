@@ -163,6 +163,10 @@ def test_earlier_commands_name_the_new_ones_which_are_there(old):
             "policy 'busy-23' is gone: expected busy-23-random",
         ),
         ("simulate --scheduler decima:tpch-p90 --jobs embedded:n=1", "policy 'tpch-p90' is gone: expected tpch-p90-ra"),
+        (
+            "simulate --scheduler decima:tpch-stream-entry-loads-2 --jobs embedded:n=1",
+            "policy 'tpch-stream-entry-loads-2' is gone: expected tpch-stream-entry-continuing-2",
+        ),
         ("simulate --system heterogeneous --scheduler lachesis:policy=lachesis-short", "expected lachesis-random"),
         ("simulate --system heterogeneous --scheduler lachesis:policy=lachesis-no-graph", "lachesis-random-no-graph"),
         ("train embedded:n=1 --set architecture.residual=fair", "architecture.residual is gone; version 0.2.0"),
