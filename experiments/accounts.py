@@ -162,9 +162,14 @@ def claims_page() -> str:
     lines += ["\n## Verdicts\n", *(f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items())]
     for paper in source["papers"]:
         for claim in paper["claims"]:
-            cells = [(said, claim[key]) for key, said in SAID.items() if key in claim]
-            lines += [f"\n## {claim['claim']}\n", f"{paper['title']}, {claim['place']}.\n", "| | |", "| --- | --- |"]
-            lines += [*(f"| {said} | {text} |" for said, text in cells), *_table(claim.get("table"))]
+            lines += [f"\n## {claim['claim']}\n", f"{paper['title']}, {claim['place']}.\n"]
+            for said, parts in ((said, claim[key].split("; ")) for key, said in SAID.items() if key in claim):
+                lines += (
+                    [f"- **{said}:** {parts[0]}"]
+                    if len(parts) == 1
+                    else [f"- **{said}:**", *map("  - {}".format, parts)]
+                )
+            lines += _table(claim.get("table"))
             lines += [f"\n**{claim['verdict'].capitalize()}.** {claim['why']} See {claim['see']}."]
     return filled("\n".join(lines)).replace("](../../", "](../") + "\n"
 
