@@ -128,7 +128,7 @@ class TestEverySystem:
 def test_a_page_to_explore_of_an_episode_and_none_of_a_schedule(folder):
     page = folder / "page.html"
     succeed("simulate", "--system", "cloud", *SMALL["cloud"], "--gantt", page)
-    assert "ilp, knows placement" in page.read_text(encoding="utf-8").lower()
+    assert "ilp, placement-aware" in page.read_text(encoding="utf-8").lower()
     refused = refuse("simulate", "--system", "heterogeneous", *SMALL["heterogeneous"], "--gantt", folder / "no.html")
     assert "expected a name that ends in .png or .pdf or .svg" in refused
 

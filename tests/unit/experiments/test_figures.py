@@ -95,7 +95,7 @@ def test_figure_15a_shows_encodings_of_limits_only():
     others = [recipe.assign(variant=name, run=name) for name in ("limit per stage", "no warm start")]
     drawn = figure("fig15a_curve", learning_curves=pandas.concat([recipe, *others]))
     labels = legend(drawn.axes[0])
-    assert labels[:4] == ["Decima", "Decima, sampled", "limit per stage", "limit per stage, sampled"]
+    assert labels[:4] == ["Decima", "Decima, sampled", "stage-level limits", "stage-level limits, sampled"]
     assert "no warm start" not in labels
 
 

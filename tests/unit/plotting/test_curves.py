@@ -230,8 +230,8 @@ def test_curves_have_a_line_per_run_and_score_and_one_legend_entry_per_variant()
     assert frames.legend(axes) == [
         "Decima",
         "Decima, sampled",
-        "limit per stage",
-        "limit per stage, sampled",
+        "stage-level limits",
+        "stage-level limits, sampled",
         "fair",
         "tuned weighted fair",
         "capped SRW",
