@@ -253,7 +253,7 @@ def test_a_picture_in_few_colours_is_found_to_be_wrong(drawn):
 def test_committed_results_are_small(page):
     sizes = [path.stat().st_size for path in page.parent.rglob("*") if path.is_file()]
     assert sum(sizes) < 12 * 1024**2
-    assert max(sizes) <= 250 * 1024
+    assert max(sizes) <= 320 * 1024  # a vector with all jobs of a stream
 
 
 @pytest.mark.slow
