@@ -164,11 +164,8 @@ def claims_page() -> str:
         for claim in paper["claims"]:
             lines += [f"\n## {claim['claim']}\n", f"{paper['title']}, {claim['place']}.\n"]
             for said, parts in ((said, claim[key].split("; ")) for key, said in SAID.items() if key in claim):
-                lines += (
-                    [f"- **{said}:** {parts[0]}"]
-                    if len(parts) == 1
-                    else [f"- **{said}:**", *map("  - {}".format, parts)]
-                )
+                several = len(parts) > 1
+                lines += [f"- **{said}:**" + f" {parts[0]}" * (not several), *map("  - {}".format, several * parts)]
             lines += _table(claim.get("table"))
             lines += [f"\n**{claim['verdict'].capitalize()}.** {claim['why']} See {claim['see']}."]
     return filled("\n".join(lines)).replace("](../../", "](../") + "\n"

@@ -99,10 +99,8 @@ def models(
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    lines = [
-        [name.removesuffix("_iteration") for name in _SHOWN],
-        *([_cell(row[name]) for name in _SHOWN] for row in rows),
-    ]
+    lines = [[name.removesuffix("_iteration") for name in _SHOWN]]
+    lines += [[_cell(row[name]) for name in _SHOWN] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -137,7 +137,7 @@ def test_unknown_names_suggest_close_ones(models, weights):
     refuse("decima", r"unknown policy 'decima'; none is stored \(in .*models")
     for name in ("decima-batch", "decima-stream", "other"):
         save_policy(models / name, SMALL, weights, {})
-    refuse("decima-bach", r"'decima-bach'; did you mean 'decima-batch'.*known: decima-batch, decima")
+    refuse("decima-bach", r"'decima-bach'; did you mean 'decima-batch'.*'decima models' lists all 3")
     assert list_policies() == ["decima-batch", "decima-stream", "other"]
     for wrong in ("", " ", b"decima"):
         refuse(wrong, "given by its name or path")
