@@ -63,7 +63,6 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40)
 @given(workloads(), clusters(switches=SWITCHES), SEEDS)
 def test_counts_agree_with_counting_afresh_at_every_decision(kind, workload, cluster, seed):
     workload, cluster, scheduler = KINDS[kind](workload, cluster, seed)
@@ -141,7 +140,6 @@ def test_executors_that_idle_while_a_stage_can_run_wait_for_a_stage_of_their_job
         ("classes", ("random", "fair", "capped_srw")),
     ],
 )
-@settings(max_examples=40)
 @given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), SEEDS)
 def test_work_conservation_seen_from_the_log(kind, schedulers, workload, cluster, seed):
     """Nobody idles beside a stage that could start: that is not withheld, and that fits."""
