@@ -27,6 +27,7 @@ class StretchJob:
     until_s: float | None = None  # end; None: when all jobs are done
     begin: Pause | None = None  # where it begins; None: at time 0
     step_s: float | None = None  # time between two samples; None: there are none
+    width: int | None = None  # inputs of a job in a sample; None: all but embeddings
     crowd: int | None = None  # no more samples once there are more jobs than this
     record: bool = False  # whether the decisions are wanted
     keep: bool = False  # whether the end is wanted as a :class:`Pause`

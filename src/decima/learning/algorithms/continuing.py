@@ -22,7 +22,7 @@ from decima.core.errors import ConfigError
 from decima.learning.agent import Agent
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import UPDATE_COLUMNS, Surrogate, SurrogateAlgorithm
-from decima.learning.configuration import Progress, number, switch, whole
+from decima.learning.configuration import Progress, choice, number, switch, whole
 from decima.learning.critic import JobCritic, Runs
 from decima.learning.loss import STREAMS
 from decima.learning.returns import backward_sums
@@ -64,6 +64,12 @@ class ContinuingConfig(Surrogate):
     critic_first_passes: int = whole(24, "Passes before the first iteration.", 0)
     critic_trace_s: float = number(
         300.0, "Time constant of the traces of the returns that the critic's correction learns from.", above=True
+    )
+    critic_sees: str = choice(
+        "Inputs of a job: its work and executors, work alone, or the policy's embedding of the job as well.",
+        "executors",
+        "work",
+        "embedding",
     )
     critic_correction: bool = switch(
         True, "Learn remaining times and what a job costs the others; off: remaining times alone."
@@ -118,9 +124,11 @@ class Continuing(SurrogateAlgorithm):
     def __init__(self, config: ContinuingConfig, agent: Agent, seed: int) -> None:
         super().__init__(config, agent, seed, _COLUMNS)
         self.columns, self.headline = _COLUMNS, "jobs_in_system"
-        self.critic = JobCritic(
-            agent.job_width, seed, config.horizon_s, config.reward_scale_s, config.critic_correction
-        )
+        width = agent.job_widths.get(config.critic_sees)
+        if width is None:
+            raise ConfigError("recipe: critic_sees=embedding needs a network with graph_embedding")
+        self.width = width
+        self.critic = JobCritic(width, seed, config.horizon_s, config.reward_scale_s, config.critic_correction)
         self.streams: list[_Stream] = []
         self.memory: list[Runs] = []
         self.drawn = 0  # streams so far
@@ -202,6 +210,7 @@ class Continuing(SurrogateAlgorithm):
                 until_s=stream.pause.time_s + config.steps * config.step_s,
                 begin=stream.pause,
                 step_s=config.step_s,
+                width=self.width,
                 record=True,
                 keep=copy == chosen[index],
             )
@@ -213,7 +222,9 @@ class Continuing(SurrogateAlgorithm):
             sequence = agent.stream(self._next(), pace)
             for _ in range(CRITIC_RUNS):
                 seed = int(rng.integers(2**62))
-                jobs.append(StretchJob(sequence, seed, step_s=config.critic_step_s, crowd=config.crowd))
+                jobs.append(
+                    StretchJob(sequence, seed, step_s=config.critic_step_s, width=self.width, crowd=config.crowd)
+                )
         done = agent.stretches(jobs)
         windows, complete = done[: len(seeds)], done[len(seeds) :]
         for index, stream in enumerate(self.streams):

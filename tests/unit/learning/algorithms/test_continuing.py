@@ -21,8 +21,8 @@ SMALL = {
 }  # fmt: skip
 
 
-def run_of(task=STREAM, **changes):
-    return DecimaRun(task, Recipe.named("continuing", "stream", **(SMALL | changes)), NETWORK, 1)
+def run_of(task=STREAM, network=NETWORK, **changes):
+    return DecimaRun(task, Recipe.named("continuing", "stream", **(SMALL | changes)), network, 1)
 
 
 @pytest.fixture
@@ -73,6 +73,34 @@ def test_what_a_critic_sees_of_jobs(algorithm):
         np.testing.assert_allclose(50.0 * columns["ahead"][first:end], ahead, rtol=1e-4)
     assert 0.0 <= columns["held"].min() <= columns["held"].max() < 1.0
     assert columns["executors"].max() <= 2.5 + 1e-6  # all executors over 0.4 of them
+
+
+@pytest.mark.parametrize("begin_s", [None, 40.0])
+def test_what_a_critic_sees_changes_no_schedule(algorithm, begin_s):
+    agent, widths = algorithm.agent, algorithm.agent.job_widths
+    sequence = agent.stream(3, 1.0)
+    begin = None
+    if begin_s is not None:
+        begin = agent.stretches([StretchJob(sequence, 1, begin_s, keep=True)])[0].pause
+    jobs = [StretchJob(sequence, 2, begin=begin, step_s=10.0, width=each, record=True) for each in widths.values()]
+    runs = agent.stretches(jobs)
+    whole = runs[-1]
+    assert [run.samples.inputs.shape[1] for run in runs] == list(widths.values()) == [9, 12, 12 + NETWORK.embedding]
+    for run in runs:
+        width = run.samples.inputs.shape[1]
+        np.testing.assert_array_equal(run.samples.inputs, whole.samples.inputs[:, :width])
+        np.testing.assert_array_equal(run.finish_s, whole.finish_s)
+        for name in ("time_ms", "choice", "log_prob_stage", "log_prob_limit"):
+            np.testing.assert_array_equal(getattr(run.record, name), getattr(runs[0].record, name), err_msg=name)
+    embeddings = whole.samples.inputs[:, 12:]
+    assert np.abs(embeddings).max() < 1.0
+    assert len(np.unique(embeddings, axis=0)) > 10
+
+
+@pytest.mark.parametrize("sees", ["work", "embedding"])
+def test_a_critic_that_sees_less_or_more_learns(sees, tmp_path):
+    trained = run_of(critic_sees=sees, iterations=2).trainer(tmp_path, tensorboard=False, workers=1).train()
+    assert np.isfinite([row["critic_explained"] for row in trained.curve]).all()
 
 
 def test_a_crowded_stream_is_no_longer_looked_at(algorithm):
@@ -159,6 +187,7 @@ def test_advantages_at_equal_times_sum_to_nothing_over_copies(algorithm, monkeyp
     ("changes", "sentence"),
     [
         ({"window_s": 60.0}, "window_s is 60, and the last job of a stream arrives after about 90 s"),
+        ({"network": replace(NETWORK, graph_embedding=False), "critic_sees": "embedding"}, "needs a network with"),
         ({"copies": 1}, "copies must be a whole number of at least 2"),
         ({"step_s": 30.0}, r"step_s must be at most window_s \(20\)"),
         ({"teacher": "fair", "teacher_iterations": 1}, "continuing has no imitation; set teacher=none"),

@@ -28,7 +28,7 @@ from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.kernel.gradient import Chunk, Options, chunk_gradient
 from decima.systems.spark.policy.kernel.inference import decide_learned
-from decima.systems.spark.policy.kernel.jobs import NUM_JOB_INPUTS
+from decima.systems.spark.policy.kernel.jobs import NUM_JOB_INPUTS, NUM_WORK_INPUTS
 from decima.systems.spark.policy.kernel.layout import pack_layout
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.record import EpisodeRecord
@@ -82,7 +82,7 @@ class DecimaAgent(RolloutAgent):
 
     columns = ("decisions", "episode_s", "jct_s")
     headline = "jct_s"
-    summary_width, job_width = NUM_SUMMARY, NUM_JOB_INPUTS
+    summary_width = NUM_SUMMARY
 
     def __init__(
         self,
@@ -124,6 +124,14 @@ class DecimaAgent(RolloutAgent):
         task = self.task
         sums = task.streaming and task.objective == "avg_jct" and not task.cluster.elastic
         return (PROBABILITIES, STREAMS) if sums else (PROBABILITIES,)
+
+    @property
+    def job_widths(self) -> dict[str, int]:
+        """Inputs of a critic per job, by what it sees; each begins with those of the one before."""
+        widths = {"work": NUM_WORK_INPUTS, "executors": NUM_JOB_INPUTS}
+        if self.architecture.graph_embedding:
+            widths["embedding"] = NUM_JOB_INPUTS + self.architecture.embedding
+        return widths
 
     @property
     def stream_s(self) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from decima.learning.streams import Pause, Samples, Stretch, StretchJob
 from decima.systems.spark.loop import spawn_generators
-from decima.systems.spark.policy.kernel.jobs import NUM_JOB_INPUTS, observe_jobs
+from decima.systems.spark.policy.kernel.jobs import NUM_JOB_INPUTS, observe_embeddings, observe_jobs
 from decima.systems.spark.policy.record import RecordFullError, collect_record, enlarge_buffers
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.state import ClusterState
@@ -51,7 +51,7 @@ def _advance(state: ClusterState, job: StretchJob, scale: float) -> Samples | No
                 _run_to(state, begin_ms + number * step_ms)
             if job.crowd is not None and state.num_active > job.crowd:
                 break
-            samples.append(_sample(state, scale))
+            samples.append(_sample(state, scale, job.width))
     if len(samples) == 0 or until_ms == np.inf:
         _run_to(state, until_ms)
     if job.step_s is None:
@@ -66,9 +66,13 @@ def _run_to(state: ClusterState, time_ms: float) -> None:
     state.advance()
 
 
-def _sample(state: ClusterState, scale: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _sample(state: ClusterState, scale: float, width: int | None) -> tuple[np.ndarray, np.ndarray, float]:
     """Jobs in the system, their inputs of a critic, integral of their number."""
     count = int(state.num_active)
     jobs, inputs = np.empty(count, np.int32), np.empty((count, NUM_JOB_INPUTS), np.float32)
     observe_jobs(state.address, scale, jobs, inputs)
-    return jobs, inputs, float(state.area_ms)
+    if width is not None and width > NUM_JOB_INPUTS:
+        embeddings = np.empty((count, width - NUM_JOB_INPUTS), np.float32)
+        observe_embeddings(state.address, jobs, embeddings)
+        inputs = np.hstack([inputs, embeddings])
+    return jobs, inputs[:, :width], float(state.area_ms)

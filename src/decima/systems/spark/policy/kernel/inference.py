@@ -38,7 +38,7 @@ def _uniform(state):
 
 
 @njit
-def _prepare(state):
+def prepare(state):
     """First decision of a run: nothing is known of any job."""
     policy = policy_of(state)
     for job in range(state.num_jobs):
@@ -312,7 +312,7 @@ def decide_learned(address):
         choose_idle(state)
         return
     if not policy.net_ready:
-        _prepare(state)
+        prepare(state)
     if policy.net_teacher == 0:
         _decide_alone(state)
     else:

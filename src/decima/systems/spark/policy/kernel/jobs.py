@@ -7,6 +7,10 @@ import numpy as np
 from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.spark.fields import state_at
+from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel.embedding import embed
+from decima.systems.spark.policy.kernel.inference import prepare
+from decima.systems.spark.policy.kernel.layout import EMBEDDING
 
 # Meaning of every input by its name. Times are in units in which the horizon of the discount is 1,500 s, divided by
 # executors where they are work. No input counts or sorts jobs: that would jump when a job comes.
@@ -25,6 +29,7 @@ JOB_INPUTS = {
     "in_flight": "share of its work that running tasks have",
 }
 NUM_JOB_INPUTS = len(JOB_INPUTS)
+NUM_WORK_INPUTS = list(JOB_INPUTS).index("held")  # the first ones: of the work alone, not of who does it
 
 
 @cached(njit(cache=True, nogil=True))
@@ -79,3 +84,24 @@ def observe_jobs(address, scale, jobs, inputs):
         inputs[index, 5] = larger / 4.0
         inputs[index, 7] = soft / 5.0
         inputs[index, 8] = total / 80.0
+
+
+@cached(njit(cache=True, nogil=True))
+def observe_embeddings(address, jobs, inputs):
+    """Store the policy's embeddings y of jobs (§5.1), each number y as y / (1 + abs(y)).
+
+    Args:
+        address: Of the state, with a policy that has a graph embedding.
+        jobs: int32 [n], numbers of jobs in the system.
+        inputs: float32 [n, embedding].
+    """
+    state = state_at(address)
+    policy = policy_of(state)
+    if not policy.net_ready:
+        prepare(state)
+    embed(state)
+    width = policy.net_layout[EMBEDDING]
+    for index in range(len(jobs)):
+        for k in range(width):
+            y = policy.net_y[jobs[index] * width + k]
+            inputs[index, k] = y / (np.float32(1.0) + abs(y))
