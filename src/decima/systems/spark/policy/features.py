@@ -295,6 +295,8 @@ OF_RUNNING = frozenset(
         *("source", "next_arrival", "arrival_order"),
     }
 )
+# Features that say how many executors are on offer: one number for all stages, which changes with every round.
+OFFER_FEATURES = ("offered", "offered_share")
 # Place of every entry, by its name.
 CODES = {feature.name: code for code, feature in enumerate(FEATURES)}
 

@@ -72,6 +72,9 @@ CACHES = FieldGroup.of(
     ),
     fields(F32, "job x shape", net_shape="the same as inputs of the heads"),
     fields(F32, "embedding", net_z="z"),
+    fields(I32, "job x kept", net_kept_offer="[job, place] executors on offer in a kept embedding, -1: none is kept"),
+    fields(F32, "job x kept y", net_kept_y="[job, place] y and f_cluster(y) with that offer"),
+    fields(F32, "stage x kept e", net_kept_e="[stage, place] e with that offer"),
 )
 WORKSPACE = FieldGroup.of(
     "workspace of one decision",

@@ -18,7 +18,8 @@ from decima.systems.spark.policy.features import OF_RUNNING
 from decima.systems.spark.policy.fields import POLICY, POLICY_SLOT
 from decima.systems.spark.policy.kernel.embedding import GROUP, ROWS
 from decima.systems.spark.policy.kernel.inference import decide_learned, decide_outside
-from decima.systems.spark.policy.kernel.layout import pack_layout
+from decima.systems.spark.policy.kernel.layout import OFFER_KEPT, pack_layout
+from decima.systems.spark.policy.kernel.observation import KEPT
 from decima.systems.spark.policy.record import (
     CAPACITIES,
     EpisodeRecord,
@@ -270,6 +271,7 @@ def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState
     levels = len(architecture.limit_levels(executors))
     limits = levels or executors + 1
     rows = max(choices, limits, architecture.delays + 1)
+    kept = KEPT if layout[OFFER_KEPT] else 0
     shape, kinds = len(SHAPE_FEATURES), architecture.class_width
     return buffer_extents(dict.fromkeys(CAPACITIES, 0), features) | {
         "stage": stages,
@@ -281,6 +283,9 @@ def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState
         "weight": architecture.num_parameters,
         "stage x (x, e)": stages * (features + embedding),
         "job x y": jobs * embedding,
+        "job x kept": jobs * kept,
+        "job x kept y": jobs * kept * 2 * embedding,
+        "stage x kept e": stages * kept * embedding,
         "job x shape": jobs * shape,
         "embedding": embedding,
         "group": group,

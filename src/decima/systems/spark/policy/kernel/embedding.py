@@ -1,5 +1,7 @@
 """Embeddings of stages, jobs and the cluster (§5.1), for changed jobs only.
 
+Of a job in which only the executors on offer differ, embeddings with some of the last offers are kept.
+
 Jobs that changed are embedded in groups: the stages of a group are sorted children first, by the longest path to a
 stage without children, and every level is one matrix product per layer. That order is the same throughout a run. Of a
 stage that runs again, because its outputs were lost, children may have finished; one that has not is always left.
@@ -13,19 +15,12 @@ from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel import layout as place
 from decima.systems.spark.policy.kernel.layout import entry_of
-from decima.systems.spark.policy.kernel.observation import observe_job
+from decima.systems.spark.policy.kernel.observation import copy_numbers, keep_embedding, observe_job
 
 # Rows that pass through a perceptron together: their activations stay in the nearest cache.
 ROWS = 32
 # A group is embedded when it has this many stages.
 GROUP = 256
-
-
-@njit
-def copy_numbers(target, first, source, start, count):
-    """Copy neighbouring numbers of one array of a record to another."""
-    for k in range(count):
-        target[first + k] = source[start + k]
 
 
 @njit
@@ -166,10 +161,15 @@ def _embed_group(state, stages, jobs):
         first = end
     run_layers(state, place.JOB_G, 0, policy.net_sum, 0, embedding, jobs, policy.net_h, 0, embedding)
     run_layers(state, place.CLUSTER_F, 0, policy.net_h, 0, embedding, jobs, policy.net_message, 0, embedding)
+    first = 0
     for index in range(jobs):
-        position = policy.net_jobs[index] * embedding
-        copy_numbers(policy.net_y, position, policy.net_h, index * embedding, embedding)
-        copy_numbers(policy.net_cluster_f, position, policy.net_message, index * embedding, embedding)
+        job = policy.net_jobs[index]
+        copy_numbers(policy.net_y, job * embedding, policy.net_h, index * embedding, embedding)
+        copy_numbers(policy.net_cluster_f, job * embedding, policy.net_message, index * embedding, embedding)
+        end = first + policy.net_job_size[job]
+        if policy.net_layout[place.OFFER_KEPT]:
+            keep_embedding(state, job, first, end)
+        first = end
 
 
 @njit

@@ -10,18 +10,18 @@ import numpy as np
 from decima.core.errors import ConfigError
 from decima.core.jit import njit
 from decima.systems.spark.policy.architecture import LIMITS, SHAPE_FEATURES, Architecture
-from decima.systems.spark.policy.features import CODES, JOB_FEATURES
+from decima.systems.spark.policy.features import CODES, JOB_FEATURES, OFFER_FEATURES
 
 # Positions of the options in the layout.
 NUM_FEATURES, EMBEDDING, GRAPH, LIMIT, CONTEXT, WIDTH = range(6)
 DELAYS, HOLD, DELAY_CONTEXT, SHAPE_WIDTH, SHAPE_SEEN = range(6, 11)
-CLASS_WIDTH, LIMIT_GRID, CLUSTER_MEAN = range(11, 14)
+CLASS_WIDTH, LIMIT_GRID, CLUSTER_MEAN, OFFER_KEPT = range(11, 15)
 # Perceptrons in order; the first begins at FIRST_NET, each takes NET_SIZE entries. One that is absent passes its input
 # on. An entry begins with the number of layers, whether the output is rectified and the width of the output; then come
 # four numbers per layer: index of the kernel, index of the bias (-1: none), width of its input, width of its output.
 NETS = ("input", "stage_f", "stage_g", "job_f", "job_g", "cluster_f", "cluster_g", "q", "w", "d")
 INPUT, STAGE_F, STAGE_G, JOB_F, JOB_G, CLUSTER_F, CLUSTER_G, Q, W, D = range(len(NETS))
-FIRST_NET, NET_HEAD, MAX_LAYERS = 14, 4, 8
+FIRST_NET, NET_HEAD, MAX_LAYERS = 15, 4, 8
 NET_SIZE = NET_HEAD + 4 * MAX_LAYERS
 # Then one number per feature: its place among all known ones.
 FIRST_FEATURE = FIRST_NET + NET_SIZE * len(NETS)
@@ -67,6 +67,7 @@ def pack_layout(architecture: Architecture) -> np.ndarray:
     layout[SHAPE_WIDTH] = architecture.shape_width
     names = {feature.name for feature in architecture.stage_features}
     layout[SHAPE_SEEN] = architecture.shape_width > 0 or not names.isdisjoint(SHAPE_FEATURES)
+    layout[OFFER_KEPT] = architecture.graph_embedding and not names.isdisjoint(OFFER_FEATURES)
     layout[CLASS_WIDTH] = architecture.class_width
     layout[LIMIT_GRID] = architecture.limit_grid
     layout[CLUSTER_MEAN] = architecture.cluster_mean

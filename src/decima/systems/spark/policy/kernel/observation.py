@@ -7,9 +7,9 @@ import numpy as np
 from decima.core.jit import njit
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.architecture import SHAPE_FEATURES
-from decima.systems.spark.policy.features import CODES, FEATURES
+from decima.systems.spark.policy.features import CODES, FEATURES, OFFER_FEATURES
 from decima.systems.spark.policy.fields import policy_of
-from decima.systems.spark.policy.kernel.layout import EMBEDDING, FIRST_FEATURE, NUM_FEATURES, SHAPE_SEEN
+from decima.systems.spark.policy.kernel.layout import EMBEDDING, FIRST_FEATURE, NUM_FEATURES, OFFER_KEPT, SHAPE_SEEN
 
 
 def _storing(first_code, end_code):
@@ -57,6 +57,10 @@ def _storing(first_code, end_code):
 _store_feature = _storing(0, len(FEATURES))
 
 
+# Embeddings of a job that are kept, by the number of executors on offer; all else that it is made of is the same.
+KEPT = 8
+_OFFERED, _OFFERED_SHARE = (CODES[name] for name in OFFER_FEATURES)
+
 _PATH_SCALE, _WIDTH_SCALE = (FEATURES[CODES[name]].scale for name in SHAPE_FEATURES)
 
 
@@ -81,13 +85,56 @@ def _observe_shape(state, job):
 
 
 @njit
+def copy_numbers(target, first, source, start, count):
+    """Copy neighbouring numbers of one array of a record to another."""
+    for k in range(count):
+        target[first + k] = source[start + k]
+
+
+@njit
+def keep_embedding(state, job, first, end):
+    """Keep e of the stages ``first`` to ``end`` of ``net_stages``, y and f_cluster(y) of their job."""
+    policy = policy_of(state)
+    embedding = policy.net_layout[EMBEDDING]
+    stride = policy.net_layout[NUM_FEATURES] + embedding
+    place = state.num_source % KEPT
+    policy.net_kept_offer[job * KEPT + place] = state.num_source
+    at = (job * KEPT + place) * 2 * embedding
+    copy_numbers(policy.net_kept_y, at, policy.net_y, job * embedding, embedding)
+    copy_numbers(policy.net_kept_y, at + embedding, policy.net_cluster_f, job * embedding, embedding)
+    for index in range(first, end):
+        stage = policy.net_stages[index]
+        at = (stage * KEPT + place) * embedding
+        copy_numbers(policy.net_kept_e, at, policy.net_xe, (stage + 1) * stride - embedding, embedding)
+
+
+@njit
+def _recall_embedding(state, job, first, end):
+    """Restore what :func:`keep_embedding` kept for the present offer; 0 if it is not there."""
+    policy = policy_of(state)
+    place = state.num_source % KEPT
+    if not policy.net_layout[OFFER_KEPT] or policy.net_kept_offer[job * KEPT + place] != state.num_source:
+        return 0
+    embedding = policy.net_layout[EMBEDDING]
+    stride = policy.net_layout[NUM_FEATURES] + embedding
+    at = (job * KEPT + place) * 2 * embedding
+    copy_numbers(policy.net_y, job * embedding, policy.net_kept_y, at, embedding)
+    copy_numbers(policy.net_cluster_f, job * embedding, policy.net_kept_y, at + embedding, embedding)
+    for index in range(first, end):
+        stage = policy.net_stages[index]
+        at = (stage * KEPT + place) * embedding
+        copy_numbers(policy.net_xe, (stage + 1) * stride - embedding, policy.net_kept_e, at, embedding)
+    return 1
+
+
+@njit
 def observe_job(state, job, first):
     """Update x of a job's unfinished stages and list them in ``net_stages`` from ``first``.
 
     They are numbered in that order; finished stages are not, so the numbers tell whether they are the same ones.
 
     Returns:
-        End of the list if the job differs from what was known, else NONE.
+        End of the list if the job has to be embedded anew, else NONE.
     """
     policy = policy_of(state)
     layout = policy.net_layout
@@ -104,14 +151,27 @@ def observe_job(state, job, first):
         if policy.net_position[stage] != position:
             policy.net_position[stage] = position
             changed = 1
+    offer_changed = 0
     for position in range(features):
-        changed |= _store_feature(state, layout[FIRST_FEATURE + position], first, end, position, stride)
+        code = layout[FIRST_FEATURE + position]
+        differs = _store_feature(state, code, first, end, position, stride)
+        if code in (_OFFERED, _OFFERED_SHARE):
+            offer_changed |= differs
+        else:
+            changed |= differs
     count = end - first
     if changed or count != policy.net_job_size[job]:
         policy.net_job_size[job] = count
+        if layout[OFFER_KEPT]:
+            for place in range(KEPT):
+                policy.net_kept_offer[job * KEPT + place] = NONE
+    elif not offer_changed:
+        return NONE
+    elif _recall_embedding(state, job, first, end):
         policy.net_job_instance[job] = NONE
-        return end
-    return NONE
+        return NONE
+    policy.net_job_instance[job] = NONE
+    return end
 
 
 # ---- a few numbers that summarise the state of the cluster at a decision, from which a baseline is fitted -----------

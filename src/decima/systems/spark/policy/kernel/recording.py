@@ -8,9 +8,8 @@ from decima.core.jit import njit
 from decima.systems.spark.decision import LIMIT, PARTS
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of
-from decima.systems.spark.policy.kernel.embedding import copy_numbers
 from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, SHAPE_WIDTH
-from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY, summarise
+from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY, copy_numbers, summarise
 
 # Stage and limit: of the limit the record has the choice and its range, of both the logarithm of their probability.
 # Of an idle slot it has r, whether the network

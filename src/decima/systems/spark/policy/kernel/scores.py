@@ -12,8 +12,9 @@ from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE
 from decima.systems.spark.policy.features import of_largest
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel import layout as place
-from decima.systems.spark.policy.kernel.embedding import copy_numbers, run_layers
+from decima.systems.spark.policy.kernel.embedding import run_layers
 from decima.systems.spark.policy.kernel.layout import context_parts, entry_of
+from decima.systems.spark.policy.kernel.observation import copy_numbers
 from decima.systems.spark.rules.choices import job_allocation
 from decima.systems.spark.rules.classes import ANY_CLASS, fits_class, fitting_offers
 from decima.systems.spark.rules.frontier import stage_room
