@@ -32,6 +32,7 @@ RUN_COLUMNS = (
 )  # fmt: skip
 CURVE_COLUMNS = ("iteration", "wall_s", "cpu_s", "val_greedy", "val_sampled")
 REFERENCE_COLUMNS = ("setting", "scheduler", "avg_jct_s")
+PART_COLUMNS = ("part", "iterations", "seed", "cpu_s", "avg_jct_s", "largest_s")
 IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "note")
 # Setting of ``runs.csv`` and ``references.csv``: encodings of the limit, trained from random weights (Figure 15a).
 ENCODINGS = "busy-random"
@@ -39,7 +40,7 @@ ENCODINGS = "busy-random"
 ENTRY = "entry costs seen"
 ALGORITHM_1 = "Algorithm 1 (REINFORCE)"  # as figures call what the recipe of the paper trains
 SETTINGS = ("batch", "stream", "stream_curve", "entry_stream", "warm_batch", "warm_stream", "warm_curve", "released")
-_TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
+_TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept", "part")
 #: Heuristics that are drawn beside curves.
 LEVELS = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 
@@ -48,7 +49,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables ``learning_runs``, ``learning_curves``, ``learning_budgets``, ``learning_references``, ``learning_ideas``.
 
     Only the settings that the run's policies come from. ``learning_encodings`` and ``learning_encoding_references``
-    are curves and heuristics of another one: three encodings of the limit.
+    are curves and heuristics of another one: three encodings of the limit. ``learning_parts``: continuing learning
+    without one of its parts.
     """
     settings = {context.policies[use] for use in SETTINGS}
     runs = _read("runs.csv", RUN_COLUMNS)
@@ -68,6 +70,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "learning_references": references.reset_index(drop=True),
         "learning_encodings": pandas.concat(encodings).reset_index(drop=True),
         "learning_encoding_references": of_encodings.reset_index(drop=True),
+        "learning_parts": changes_of_parts(_read("continuing.csv", PART_COLUMNS)),
         "learning_ideas": ideas[ideas["setting"].isin(settings)].reset_index(drop=True),
     }
 
@@ -118,6 +121,51 @@ def budgets(curves: pandas.DataFrame, references: pandas.DataFrame, minutes: lis
             change = 100.0 * (best[reached - 1] / weighted[key[1]] - 1.0)
             rows.append((*key, budget, best[reached - 1], change))
     return pandas.DataFrame(rows, columns=[*about, "budget_min", "best_s", "change_percent"])
+
+
+def changes_of_parts(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Changes by training, in percent.
+
+    Args:
+        scores: A row per heuristic and per training, see ``models/training/README.md``.
+
+    Returns:
+        part, iterations, seed, cpu_s, avg_jct_s, change_percent (against tuned weighted fair), and of the average JCT
+        of capped SRW what the nine smaller tenths of the jobs and the largest one change: smaller_percent,
+        largest_percent.
+    """
+    known = scores.set_index("part")
+    fair_s, capped_s = (known.loc[name, "avg_jct_s"] for name in ("weighted fair", "capped SRW"))
+    trained = scores[scores["seed"].notna()]
+    largest = 100.0 * (trained["largest_s"] - known.loc["capped SRW", "largest_s"]) / capped_s
+    return trained.drop(columns="largest_s").assign(
+        seed=trained["seed"].astype(int),
+        change_percent=100.0 * (trained["avg_jct_s"] / fair_s - 1.0),
+        smaller_percent=100.0 * (trained["avg_jct_s"] / capped_s - 1.0) - largest,
+        largest_percent=largest,
+    )
+
+
+def continuing_parts(tables: Tables, run: Run) -> Figure:
+    """Continuing learning without one of its parts, and which jobs gain."""
+    parts = tables["learning_parts"]
+    parts = parts.assign(part=parts["part"] + np.where(parts["iterations"] > 150, ", longer", ""))
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    grid = figure.subplots(1, 3, sharey=True)
+    labels = {
+        "change_percent": ("(a) all jobs", "tuned weighted fair"),
+        "smaller_percent": ("(b) smaller 90 %", "capped SRW"),
+        "largest_percent": ("(c) largest 10 %", "capped SRW"),
+    }
+    for axes, (value, (title, against)) in zip(grid, labels.items(), strict=True):
+        plotting.learning.part_points(parts, value, axes)
+        axes.set_title(title, loc="left")
+        axes.set_xlabel(f"change against\n{against} (%)")
+    caption = (
+        "Ten streams of 1,000 jobs, one every 14 s, seen by no training; a point per seed, a line at their mean. "
+        "(b) and (c) are in percent of the average JCT of all jobs; tenths are of the work of a job."
+    )
+    return plotting.style.entitle(figure, "Continuing learning without one of its parts", caption, "TPC-H")
 
 
 def fig15a_curve(tables: Tables, run: Run) -> Figure:
@@ -233,7 +281,7 @@ EXPERIMENT = Experiment(
     "§7.4 and appendix C, Figure 15a",
     compute,
     rooms=POLICY_ROOMS,
-    figures=(from_random_weights, alone_ingredients, fig15a_curve, fig15a_encodings, training_curves),
+    figures=(from_random_weights, alone_ingredients, fig15a_curve, fig15a_encodings, continuing_parts, training_curves),
     inputs=(Files(["models/training"]), PoliciesIn("policies", SETTINGS)),
     tiny={"budgets_min": [1, 2]},
 )

@@ -16,6 +16,7 @@ OTHERS = {
     "02-motivation": ({"query": 2}, {"query": 21, "size_gb": 2}),
     "05-policy": ({"factor": 0.25}, {"factor": 4.0}),
     "05-training": ({"rollouts": 2}, {"rollouts": 3, "mean_episode_s": 100.0}),
+    "05-streams": ({"copies": 2, "window_s": 50.0}, {"copies": 5}),
     "06-simulator": ({"moving_delay_ms": 0.0}, {"moving_delay_ms": 10_000.0}),
     "07-decima": ({"decision": 0}, {"decision": 1000}),
     "21-idle-slots": ({"long_share": 0.5, "long_s": 20.0}, {"load": 0.3, "long_s": 40.0}),

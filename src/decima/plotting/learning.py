@@ -79,6 +79,22 @@ def learning_curves(
     axes.margins(x=0.0)
 
 
+@style.on_axes(4.6, 2.2)
+def part_points(parts: pandas.DataFrame, value: str, axes: Axes | None = None) -> None:
+    """A row per part of a method: a point per training without it, and a line at their mean.
+
+    Args:
+        parts: part and ``value``, a change in percent; a row per training.
+        value: Column of the horizontal axis.
+    """
+    names = list(dict.fromkeys(parts["part"]))
+    rows = parts["part"].map(names.index)
+    axes.plot(parts[value], rows, "o", color=style.scheduler_style("decima_entry").color, markersize=4, alpha=0.7)
+    axes.vlines(parts.groupby(rows)[value].mean(), np.arange(len(names)) - 0.3, np.arange(len(names)) + 0.3, "black")
+    axes.axvline(0.0, color=style.GREY, linewidth=0.8)
+    style.label_rows(axes, names)
+
+
 def extreme_sequences(returns: pandas.DataFrame, shared_s: float) -> tuple[int, int]:
     """Sequences with the worst and the best mean return from ``shared_s`` on."""
     table = returns[returns["time_s"] == shared_s].groupby("sequence")["return_s"].mean()

@@ -199,6 +199,16 @@ def test_the_kept_checkpoint_is_the_best_of_either_kind_so_far():
     assert learning.best_so_far(table).to_list() == [90.0, 80.0, 79.0]
 
 
+def test_changes_of_parts_add_up_to_the_change_of_all_jobs():
+    rows = [("weighted fair", 0, None, 80.0, 20.0), ("capped SRW", 0, None, 50.0, 20.0), ("whole", 9, 1, 60.0, 25.0)]
+    scores = pandas.DataFrame(rows, columns=["part", "iterations", "seed", "avg_jct_s", "largest_s"])
+    (row,) = learning.changes_of_parts(scores).to_dict("records")
+    assert row == {
+        "part": "whole", "iterations": 9, "seed": 1, "avg_jct_s": 60.0, "change_percent": -25.0,
+        "smaller_percent": pytest.approx(10.0), "largest_percent": 10.0,
+    }  # fmt: skip
+
+
 def test_budgets_take_what_was_reached_in_time_and_skip_runs_that_were_shorter():
     table = curve([0.0, 100.0, 179.0, 200.0], [100.0, 84.0, 72.0, 60.0], [100.0] * 4)
     rows = learning.budgets(table, REFERENCES, [3, 3.4, 15])
