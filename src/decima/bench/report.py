@@ -127,7 +127,7 @@ def sections(documents: Sequence[dict[str, Any]]) -> list[tuple[Task, str, list[
         digits = 3 if abs(table[0].score) < 10.0 else 1
         unit = f" [{task.objective.unit}]" if task.objective.unit else ""
         notes = [
-            f"{task.objective.label}{unit}, {len(task.instances())} instances.",
+            f"{task.objective.label[0].upper()}{task.objective.label[1:]}{unit}, {len(task.instances())} instances.",
             f"Tuned heuristic: `{tuned_rule(task)}`.",
         ]
         limits = {"Lower bound": reference_scores(task, "bound"), "Best known": best_known(task, documents)}
