@@ -2,8 +2,8 @@
 
 ``experiments/<paper>/account.md`` is the page of a paper. In it ``{{mean("batch/batch", "avg_jct_s", seed=0):.1f}}`` is
 a number of a table in ``reports/results``, or in ``benchmarks/results`` as ``benchmarks/<table>``; ``[[07-decima]]`` is
-a link to a notebook. Verdicts and reasons are written by hand. ``experiments/claims.yaml`` has the headline claims of
-all papers, for ``docs/claims.md``, with numbers of the same form.
+a link to a notebook, and ``[text]([[07-decima]])`` one from other words. Verdicts and reasons are written by hand.
+``experiments/claims.yaml`` has the headline claims of all papers for ``docs/claims.md``, with numbers of the same form.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ VERDICTS = {
     "budget": "training here is too short to judge",
     "paper unclear": "the paper leaves open what was measured",
 }
-SAID = {  # entries of a headline claim, as its table names them
-    "paper": "paper",
+SAID = {  # entries of a headline claim after its number in the paper
     "code": "published code",
     "others": "others",
     "here": "here",
     "possible": "what was possible",
 }
-_START = "| item | paper | here | verdict | why | where |"
+_START = "| item | paper | here | verdict | why |"
 
 
 def pages() -> dict[Path, str]:
@@ -67,7 +66,7 @@ def write_accounts() -> list[Path]:
 
 
 def items(text: str) -> list[list[str]]:
-    """Rows of the tables of a page, as cells: item, paper, here, verdict, why, where."""
+    """Rows of the tables of a page, as cells: item with its link, paper, here, verdict, why."""
     rows, inside = [], False
     for line in text.splitlines():
         inside = line == _START or (inside and line.startswith("|"))
@@ -83,6 +82,7 @@ def filled(text: str) -> str:
         ConfigError: A number is in no published table.
     """
     text = re.sub(r"\{\{(.+?):([^:{}]*)\}\}", lambda match: _number(match[1], match[2]), text)
+    text = re.sub(r"(?<=\]\()\[\[(.+?)\]\]", lambda match: _link(match[1]), text)
     return re.sub(r"\[\[(.+?)\]\]", lambda match: f"[{match[1]}]({_link(match[1])})", text)
 
 
@@ -124,14 +124,14 @@ def _rows(table: str) -> list[dict[str, str]]:
 
 
 def _collected(texts: dict[str, str]) -> str:
-    """The page that collects the others: counts, and what was not reproduced."""
+    """The page that collects the others: counts, and meanings of the verdicts."""
     titles = {paper: text.splitlines()[0].removeprefix("# ") for paper, text in texts.items()}
     counts = {paper: Counter(row[3] for row in items(text)) for paper, text in texts.items()}
     links = [f"[{title}]({paper.replace('_', '-')}.md)" for paper, title in titles.items()]
     lines = [
         "# Accounts: claim by claim",
         "",
-        f"Every figure, table and number of four papers, and what came out here in run `{RUN}`. "
+        f"Every figure, table and number of four papers, and what came out here in run `{RUN}`.",
         "The main claims are on [one page](../claims.md).",
         "",
         f"| verdict | {' | '.join(links)} |",
@@ -139,12 +139,10 @@ def _collected(texts: dict[str, str]) -> str:
         *(f"| {verdict} | {' | '.join(str(each[verdict]) for each in counts.values())} |" for verdict in VERDICTS),
         f"| all | {' | '.join(str(each.total()) for each in counts.values())} |",
         "",
+        "## Verdicts",
+        "",
         *(f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items()),
     ]
-    for verdict in list(VERDICTS)[1:]:
-        named = {paper: [row[0] for row in items(text) if row[3] == verdict] for paper, text in texts.items()}
-        lines += ["", f"## {verdict.capitalize()}", ""]
-        lines += [f"- {titles[paper]}: {'; '.join(names)}" for paper, names in named.items() if names]
     return "\n".join(lines) + "\n"
 
 
@@ -159,10 +157,10 @@ def claims_page() -> str:
         for claim in paper["claims"]:
             link = f"[{claim['claim']}](#{_anchor(claim['claim'])})"
             lines.append(f"| {link} | {claim['paper']} | {claim['short']} | {claim['verdict']} |")
-    lines += ["\n## Verdicts\n", *(f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items())]
     for paper in source["papers"]:
+        of = paper["title"].partition(" (")[0]
         for claim in paper["claims"]:
-            lines += [f"\n## {claim['claim']}\n", f"{paper['title']}, {claim['place']}.\n"]
+            lines += [f"\n## {claim['claim']}\n", f"- **paper** ({of}, {claim['place']}): {claim['paper']}"]
             for said, parts in ((said, claim[key].split("; ")) for key, said in SAID.items() if key in claim):
                 several = len(parts) > 1
                 lines += [f"- **{said}:**" + f" {parts[0]}" * (not several), *map("  - {}".format, several * parts)]

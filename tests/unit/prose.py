@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 
-LIMITS = {"sentence": 35, "average": 18, "paragraph": 90, "row": 160, "numbers": 3, "page": 1200, "all": 60_000}
+LIMITS = {"sentence": 35, "average": 18, "paragraph": 90, "row": 160, "numbers": 3, "page": 1200, "all": 49_000}
 # Words to avoid, each with what to write instead.
 AVOIDED = {
     r"trainings": "training runs, or seeds",

@@ -19,7 +19,7 @@ from decima.bench.tasks import SUITE, Task, tasks
 from decima.core.errors import ConfigError
 from decima.evaluation.statistics import paired_change
 
-COLUMNS = ("entry", "form", "score", "against the tuned heuristic", "gap closed", "µs per decision", "failed")
+COLUMNS = ("entry", "form", "score", "against the tuned heuristic", "gap closed", "µs per decision")
 LEARNED = {"alone": "from scratch", "warm": "pre-trained"}  # words of result files, and those of the page
 
 
@@ -49,11 +49,10 @@ class Row:
         return [
             self.entry,
             self.how,
-            _text(self.score, f".{digits}f"),
+            f"{self.failed} of {self.count} failed" if self.failed else _text(self.score, f".{digits}f"),
             "baseline" if self.entry == TUNED else _text(change, "+.1f", " %" + interval),
             _text(self.closed, ".1f", " %"),
             _text(math.nan if self.decision_us is None else self.decision_us, ".3g"),
-            f"{self.failed} of {self.count}" if self.failed else "0",
         ]
 
 
@@ -128,7 +127,7 @@ def sections(documents: Sequence[dict[str, Any]]) -> list[tuple[Task, str, list[
         digits = 3 if abs(table[0].score) < 10.0 else 1
         unit = f" [{task.objective.unit}]" if task.objective.unit else ""
         notes = [
-            f"{task.objective.label}{unit}, {len(task.instances())} instances.",
+            f"{task.objective.label[0].upper()}{task.objective.label[1:]}{unit}, {len(task.instances())} instances.",
             f"Tuned heuristic: `{tuned_rule(task)}`.",
         ]
         limits = {"Lower bound": reference_scores(task, "bound"), "Best known": best_known(task, documents)}
@@ -174,6 +173,5 @@ def _legend(documents: Sequence[dict[str, Any]]) -> str:
     return (
         f"{len(documents)} entries. Changes are of the mean, paired by instance, with 95 % intervals; variants of a "
         "task have equal weights. Gap closed: the part of the distance from the tuned heuristic to the lower bound. "
-        "An entry with a failed instance has no score. "
         f"Times of decisions include the simulation ({', '.join(machines)})."
     )

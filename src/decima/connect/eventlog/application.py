@@ -3,8 +3,8 @@
     application = read_event_log("logs/app-20260101120000-0000.zstd")
     application.tasks.groupby(["name", "wave"]).duration_ms.mean()
 
-Columns and rules are in `docs/spark.md`. Times are milliseconds since 1970; the duration of a task is its finish minus
-its launch time, scheduler delay and deserialisation included, since that is how long its core is taken.
+Columns and rules are in `docs/event-log-tables.md`. Times are milliseconds since 1970; the duration of a task is its
+finish minus its launch time, scheduler delay and deserialisation included, since that is how long its core is taken.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class CapacityReport:
         if self.dynamic is not None:
             lines.append(
                 "Dynamic allocation, simulated against real Spark: 12 % less run time, 10 % more executor hours "
-                "(docs/capacity.md)."
+                "(docs/elastic.md)."
             )
         if self.recorded.unit == "application" and self.recorded.warmup_s > 0.0:
             lines.append(

@@ -437,7 +437,7 @@ def choose_point(
     return meeting.sort_values(["executors", measure], kind="stable").iloc[0]
 
 
-#: Spark's names of settings, and the unit in seconds of its times; None: no time. `docs/capacity.md` lists them.
+#: Spark's names of settings, and the unit in seconds of its times; None: no time. `docs/elastic.md` lists them.
 SPARK_NAMES: dict[str, tuple[str, float | None]] = {
     "dynamic": ("spark.dynamicAllocation.enabled", None),
     "executor_cores": ("spark.executor.cores", None),

@@ -133,7 +133,7 @@ class Settings:
     # Without any the executors are alike and fit everything.
     classes: tuple = ()
 
-    # ---- clusters that grow, shrink and fail, all off (docs/capacity.md) --------------------------------------------
+    # ---- clusters that grow, shrink and fail, all off (docs/elastic.md) ---------------------------------------------
     # Task slots of a Spark executor, which come, go and fail together; counts of Spark executors below are of these.
     executor_cores: int = 1
     dynamic: bool = False  # dynamic allocation; `executors` are then the most task slots (`.rules.allocation`)

@@ -20,7 +20,7 @@ ALPHA = Parameter("alpha", -1.0, -5.0, 5.0, "exponent of a job's total work", tu
 
 PARAMETERS = (ALPHA, STRICT, STAGE_RULE, LEFTOVER, ORDER)
 P = places(PARAMETERS)
-# The exponents lose least on the worse of two workloads, TPC-H and embedded; docs/schedulers.md has the numbers.
+# The exponents lose least on the worse of two workloads, TPC-H and embedded; docs/scheduler-presets.md has the numbers.
 _BEST = {"sticky": 0.0, "order": 1.0}
 PRESETS = (
     Preset(

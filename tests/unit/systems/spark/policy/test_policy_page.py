@@ -1,4 +1,4 @@
-"""What docs/policy.md says about the network."""
+"""What docs/policy.md and policy-heads.md say about the network."""
 
 import re
 from dataclasses import fields
@@ -10,7 +10,8 @@ import pytest
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.features import FEATURES, SETS
 
-PAGE = (Path(__file__).parents[5] / "docs" / "policy.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[5] / "docs"
+PAGE = (DOCS / "policy.md").read_text(encoding="utf-8")
 
 
 def rows(first_cell):
@@ -33,7 +34,7 @@ def test_widths_and_weights(name, column):
 
 
 def test_features_are_those_of_the_code():
-    table = PAGE[PAGE.index("## Features") : PAGE.index("## Options")]
+    table = PAGE[PAGE.index("## Features") : PAGE.index("## One network")]
     shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:3] == "| `"]
     of_sets = {name: [set_ for set_, chosen in SETS.items() if name in chosen] for name in (f.name for f in FEATURES)}
     assert shown == [
@@ -44,7 +45,8 @@ def test_features_are_those_of_the_code():
 
 def test_options_exist():
     known = {field.name for field in fields(Architecture)}
-    table = PAGE[PAGE.index("## Options") : PAGE.index("## One network")]
+    page = (DOCS / "policy-heads.md").read_text(encoding="utf-8")
+    table = page[page.index("## Options") : page.index("## Idle slots")]
     named = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     options = [option for cell in named for option in re.findall(r"`([a-z_]+)(?:=.*?)?`", cell)]
     assert len(options) >= 10
