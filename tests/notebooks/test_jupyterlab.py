@@ -11,6 +11,7 @@ import pytest
 
 from tests.notebooks.test_sources import NOTEBOOKS
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 # Without a kernel, which would take longer than all else and shows nothing.
 LAB_IS_THERE = """
