@@ -45,6 +45,7 @@ include_patterns = PAGES or [
     "docs/**",
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "notebooks/**",
     "models/README.md",
     "data/spark/README.md",
@@ -61,6 +62,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:class|py:data", ".*"),
     ("py:mod", "copy|pickle"),
+    ("py:obj", r"decima\.core\.registry\.Member"),
     ("py:func", r"json\..*"),
     ("py:exc", r"grpc\..*|ResetNeeded"),
 ]
@@ -81,7 +83,10 @@ reference = [
     {
         "path": str(ROOT / "src" / "decima"),
         "destination": "docs/api",
-        "exclude_patterns": [str(ROOT / "src" / "decima" / "connect" / "service" / "scheduler_pb2*")],
+        # Generated code, and a module that only says its present name.
+        "exclude_patterns": [
+            str(ROOT / "src" / "decima" / each) for each in ("connect/service/scheduler_pb2*", "systems/unequal.py")
+        ],
         "separate_modules": False,
         "module_first": True,
         "automodule_options": {"members", "show-inheritance"},
@@ -151,7 +156,8 @@ class Diagram(Directive):
 def equation(translator, node: nodes.Element) -> None:
     """Write an equation as MathML, which browsers draw themselves; the number of an equation stands beside it."""
     display = "block" if isinstance(node, nodes.math_block) else "inline"
-    translator.body.append(convert(node.astext().replace(r"\tag", r"\qquad\tag"), display=display))
+    written = convert(node.astext().replace(r"\tag", r"\qquad\tag"), display=display)
+    translator.body.append(f'<div class="equation">{written}</div>' if display == "block" else written)
     raise nodes.SkipNode
 
 

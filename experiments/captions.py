@@ -67,9 +67,9 @@ def untuned(scores: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def presets(schedulers: Iterable[str]) -> str:
-    """Sentence of captions about untuned schedulers: which preset they have; empty where none has one."""
-    of = {"weighted_fair_default": "weighted_fair:paper", "capped_srw": "capped_srw:plain"}
-    named = [of[name] for name in dict.fromkeys(schedulers) if name in of]
+    """Sentence of captions about untuned schedulers; empty where there is none."""
+    of = ("weighted_fair_default", "capped_srw")
+    named = [plotting.style.scheduler_style(name).label for name in dict.fromkeys(schedulers) if name in of]
     return f" Not tuned: {', '.join(named)}." if named else ""
 
 

@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas
+
 from decima.core.errors import ConfigError
 from decima.core.files import atomic_write_bytes, atomic_write_text, read_json
 from experiments.experiment import experiment, experiment_module, experiment_names
@@ -22,7 +24,9 @@ from experiments.notebooks import calls, notebook_code, notebook_path, notebook_
 from experiments.params import checkout, read_params, resolve_run, run_folder
 from experiments.tables import read_table_card, require_same, sha256, write_stamps
 
-DIGESTS = "digests.json"
+DIGESTS, METRICS, PLOTS = "digests.json", "metrics.json", "plots.csv"
+# Tables of paired changes, whose rows against tuned weighted fair are the metrics.
+_HEADLINES = {"batch": "batch/batch_changes", "stream": "stream/stream_changes"}
 _DUBLIN = "{http://purl.org/dc/elements/1.1/}"
 
 
@@ -152,10 +156,11 @@ def _tables_at_hand(run: str, name: str, left_out: dict[str, dict]) -> dict[str,
 
 
 def _write_page(run: str, digests: dict) -> None:
-    """Write digests and ``README.md`` of the folder, whose figures say what they show."""
+    """Write digests, metrics and ``README.md`` of the folder, whose figures say what they show."""
     folder = results_folder(run)
     digests["figures"] = dict(sorted(digests["figures"].items()))
     atomic_write_text(folder / DIGESTS, json.dumps(digests, indent=1) + "\n")
+    _write_metrics(folder)
     page = folder / "README.md"
     before = page.read_text(encoding="utf-8") if page.is_file() else ""
     figures = {
@@ -163,6 +168,21 @@ def _write_page(run: str, digests: dict) -> None:
         for name in experiment_names()
     }
     atomic_write_text(page, _page(run, figures, digests["tables"], before))
+
+
+def _write_metrics(folder: Path) -> None:
+    """Write changes of the average JCT against tuned weighted fair (%) where ``dvc metrics`` and ``dvc plots`` look."""
+    found: dict[str, dict[str, float]] = {}
+    there = {name: path for name, table in _HEADLINES.items() if (path := folder / "tables" / f"{table}.csv").is_file()}
+    for name, path in there.items():
+        rows = pandas.read_csv(path).query("against == 'weighted_fair'")
+        for row in rows.to_dict("records"):
+            title = f"{name}, one job every {row['interarrival_s']:g} s" if "interarrival_s" in row else name
+            found.setdefault(title, {})[row["scheduler"]] = round(row["change_percent"], 2)
+    atomic_write_text(folder / METRICS, json.dumps(found, indent=1) + "\n")
+    rows = [(f"{title}: {name}", change) for title, each in found.items() for name, change in each.items()]
+    plot = pandas.DataFrame(rows, columns=["scheduler", "change_percent"])
+    atomic_write_text(folder / PLOTS, plot.to_csv(index=False))
 
 
 def keep_stamps(run: str) -> None:

@@ -109,6 +109,7 @@ def chromium():
         pytest.skip("no Chromium with its driver: install the packages chromium and chromium-driver")
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.support.wait import WebDriverWait
 
     options = webdriver.ChromeOptions()
     options.binary_location = program
@@ -117,6 +118,8 @@ def chromium():
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with webdriver.Chrome(options=options, service=Service(driver)) as started:
+        started.wait = WebDriverWait(started, 300).until  # a machine may be busy
+        started.set_script_timeout(300)
         yield started
 
 

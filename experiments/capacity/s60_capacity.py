@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 import pandas
+from matplotlib.ticker import LogLocator
 
 from decima import plotting
 from decima.connect.eventlog.application import Application
@@ -189,6 +190,8 @@ def _panels(tables: Tables, measure: str, draw) -> plotting.style.Figure:
     for axes in grid:
         axes.set_ylim(0.8 * points[measure].min(), 1.2 * points[measure].max())
         axes.set(xscale="log", yscale="log")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         plotting.style.plain_numbers(axes.xaxis, axes.yaxis)
     plotting.style.legend_beside(grid[-1])
     return figure
@@ -217,8 +220,11 @@ def capacity_curve(tables: Tables, run: Run) -> plotting.style.Figure:
 
 def capacity_cost(tables: Tables, run: Run) -> plotting.style.Figure:
     """95th percentile of the JCT over what the batch costs."""
-    caption = f"{_drawn(tables)}; numbers: executors.{presets(tables['curve']['scheduler'])}"
+    price = run.params["capacity"]["price"]
+    caption = f"{_drawn(tables)}; numbers: executors, at ${price:g} per hour.{presets(tables['curve']['scheduler'])}"
     figure = _panels(tables, "p95_s", plotting.capacity.cost_curve)
+    for axes in figure.axes:
+        axes.set_xlabel("cost ($)")
     return plotting.style.entitle(figure, "JCT over cost", caption, SPARK_WORKLOAD)
 
 

@@ -231,8 +231,6 @@ def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
     ]
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.0)
     axes = plotting.bars.change_points(shown.assign(cell=cells), "cell", figure.subplots())
-    for row in range(1, len(set(cells))):
-        axes.axhline(row - 0.5, color="0.85", linewidth=0.6)
     axes.set_xlabel(f"change against {plotting.style.scheduler_style(reference).label} tuned for the row (%)")
     caption = (
         f"Paired by batch; {int(changes['seeds'].iloc[0])} batches, {run.cluster}; bars: {INTERVAL}, of policies over "

@@ -136,10 +136,10 @@ def fig09b_stream(tables: Tables, run: Run) -> Figure:
     jobs = tables["stream_jobs"]
     jobs = jobs[jobs["scheduler"].isin(_FIG09B)]
     gaps = sorted(jobs["interarrival_s"].unique(), reverse=True)
-    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.5)
     for axes, gap in zip(figure.subplots(1, len(gaps), sharey=True, squeeze=False)[0], gaps, strict=True):
         rows = jobs[jobs["interarrival_s"] == gap]
-        plotting.curves.cdf(rows, axes, value="jct_s", log=True, legend="inside")
+        plotting.curves.cdf(rows, axes, value="jct_s", log=True, legend="below")
         axes.set_title(f"({'abcdefg'[gaps.index(gap)]}) a job every {gap:g} s", loc="left")
         axes.set_ylabel("CDF" if gap == gaps[0] else "")
     caption = (

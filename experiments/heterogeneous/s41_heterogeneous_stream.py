@@ -71,7 +71,7 @@ def heterogeneous_stream_makespan(tables: Tables, run: Run) -> plotting.style.Fi
     """Makespan over the lower bound by jobs and CCR, for decisions at idle executors."""
     table = tables["heterogeneous_stream"]
     table = table[table["decision"] == "idle"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 2.9)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.6)
     plotting.heterogeneous.change_of_means(
         table,
         "jobs",
@@ -84,8 +84,7 @@ def heterogeneous_stream_makespan(tables: Tables, run: Run) -> plotting.style.Fi
     caption = (
         f"Change of the mean over {table['streams'].max()} streams per point on {run.cluster}, with a mean time "
         "between arrivals of 45 s. A node is assigned when its parents have finished and an executor is free. Lachesis "
-        "and Decima-DEFT: trained on batches from scratch. Logarithmic beyond 5 %. The tables have paired "
-        "intervals."
+        "and Decima-DEFT: trained on batches from scratch. The tables have paired intervals."
     )
     return plotting.style.entitle(figure, "Makespan of streams (Figure 9a)", caption, run.workload)
 

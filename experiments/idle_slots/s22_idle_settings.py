@@ -10,6 +10,7 @@ import pandas
 from decima import plotting
 from decima.evaluation.run import score_matrix, simulate
 from decima.evaluation.statistics import mean_interval, paired_change
+from decima.plotting.words import count
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.result import Result
@@ -156,19 +157,19 @@ def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:
     table = tables["idle_mean_slot"]
     longest = table.groupby("scheduler")[["mean_slot_s", "left_idle_s"]].max().max(axis=1)
     shown = [name for name in (RULE, *AGENTS) if longest[name] > 0.0]
-    never = ", ".join(name for name in AGENTS if name not in shown)
+    never = len(AGENTS) + 1 - len(shown)
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.9)
     for axes, name in zip(panels := figure.subplots(1, len(shown)), shown, strict=True):
         rows = table[table["scheduler"] == name]
         plotting.idling.slot_over_gap(rows, axes, legend=axes is panels[-1])
-        axes.set_xlabel("interarrival time (s)" if axes is panels[0] else "")
+        axes.set_xlabel("interarrival\ntime (s)")
         how = "heuristic" if name == RULE else "policy, bound" if "bound" in name else "policy"
-        axes.set_title(f"{how},\n{rows['executors'].iloc[0]} executors", loc="left", fontsize=6)
+        axes.set_title(f"{how},\n{rows['executors'].iloc[0]} executors", loc="left", fontsize=8)
     caption = (
         "Mean idle slot per long job (0 if none). Left: linear heuristic tuned for rare long jobs. Others: stored "
         "policies that hold executors until the next event; executor time left idle while a job waits. A tenth of the "
         "jobs is long, N(μ, μ/6), the others take 10 s. "
-        + (f"No idle time at any point: {never} (half of the jobs long)." if never else "")
+        + (f"Not shown: {count(never, 'policy')} that never idle (half of the jobs long)." if never else "")
     )
     return plotting.style.entitle(figure, "Figure 6: length of idle slots", caption, "two classes of jobs")
 

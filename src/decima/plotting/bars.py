@@ -110,6 +110,8 @@ def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = No
         axes.errorbar(change, position, xerr=reach, linewidth=1.0, capsize=1.5, **marks)
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     style.label_rows(axes, [SWITCHES.get(row, row) for row in rows])
+    for row in range(1, len(rows)):
+        axes.axhline(row - 0.5, color="0.85", linewidth=0.6)
     axes.set_xlabel("change of average JCT (%)")
 
 

@@ -88,11 +88,12 @@ def cost_curve(
         floor_s: Least possible time.
     """
     column, label = ("executor_hours", "executor hours") if points.cost.isna().all() else ("cost", "cost")
-    for name, rows in _curves(points):
+    for index, (name, rows) in enumerate(_curves(points)):
         color = style.scheduler_style(rows.scheduler.iloc[0]).color
         axes.plot(rows[column], rows[measure], marker="o", markersize=2.5, color=color, label=name)
-        for row in rows.iloc[:: max(1, len(rows) // 6)].itertuples():
-            axes.annotate(str(row.executors), (getattr(row, column), getattr(row, measure)), fontsize=6)
+        for row in rows.iloc[:: max(1, len(rows) // 6)].itertuples() if index == 0 else ():  # the others have the same
+            at = getattr(row, column), getattr(row, measure)
+            axes.annotate(str(row.executors), at, (3, 3), textcoords="offset points", fontsize=7)
     for index, (cluster, rows) in enumerate(() if others is None else others.groupby("cluster", sort=False)):
         mark = "X*P"[index % 3]
         colors = [style.scheduler_style(name).color for name in rows.scheduler]

@@ -63,7 +63,7 @@ def cdf(
         scores: scheduler and the column ``value`` in seconds, one row per experiment (or per job).
         value: ``"avg_jct_s"`` or ``"jct_s"``.
         log: Logarithmic time axis.
-        legend: ``"beside"`` the axes, or ``"inside"`` at the lower right.
+        legend: ``"beside"`` the axes, or ``"below"``.
 
     Source: §7.2, Figures 9a and 9b.
     """
@@ -81,7 +81,7 @@ def cdf(
     if legend == "beside":
         style.legend_beside(axes, title="mean", alignment="left")
     else:
-        axes.legend(loc="lower right", title="mean", alignment="left", handlelength=1.4, borderaxespad=0.1)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), title="mean", alignment="left")
 
 
 @style.on_axes(style.PAGE, 2.2, legend=style.legend_beside)

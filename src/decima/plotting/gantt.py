@@ -249,7 +249,7 @@ def gantt_grid(tasks: pandas.DataFrame, *, executors: int | None = None) -> styl
                 title = f"{label}, {where}" if several else f"({chr(ord('a') + number)}) {label}"
                 gantt(part, axes, colors=colors, executors=executors, title=title)
                 if several:
-                    axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=7.5)
+                    axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=7)
             else:
                 axes.set_axis_off()
             if number < len(names) - 1:

@@ -46,7 +46,7 @@ def change_of_means(
 ) -> None:
     """Means against those of a reference scheduler, in percent, a panel per CCR.
 
-    The vertical axis is logarithmic beyond 5 %, so that small differences can be seen beside large ones.
+    Where changes exceed 5 %, the vertical axis is logarithmic beyond, so that small ones can be seen beside large ones.
 
     Args:
         table: Columns scheduler, ccr, ``across`` and ``value``; one mean each.
@@ -71,9 +71,10 @@ def change_of_means(
             axes.set_xscale("log")
             style.plain_numbers(axes.xaxis)
     panels[0][1].set_ylabel(label)
-    panels[0][1].set_yscale("symlog", linthresh=5.0, linscale=1.5)
-    panels[0][1].yaxis.set_major_locator(FixedLocator([-100, -50, -20, -10, -5, 0, 5, 10, 20, 50, 100, 200]))
-    style.plain_numbers(panels[0][1].yaxis)
+    if max(map(abs, panels[0][1].get_ylim())) > 5.0:
+        panels[0][1].set_yscale("symlog", linthresh=5.0, linscale=1.5)
+        panels[0][1].yaxis.set_major_locator(FixedLocator([-100, -50, -20, -10, -5, 0, 5, 10, 20, 50, 100, 200]))
+        style.plain_numbers(panels[0][1].yaxis)
     style.label_ends(panels[-1][1])
 
 

@@ -140,6 +140,6 @@ def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> N
     axes.bar(limits["limit"], limits["probability"], 0.8, color=style.BLACK)
     axes.set(xlabel="limit on the job's executors", ylabel="probability")
     axes.margins(x=0.01)
-    text = f"shaded: {words.count(most, 'executor')}, all that the stage can use now:\n{same['probability'].sum():.0%}"
-    text = text.replace("%", " %")
+    text = f"grey: limits that allow all {words.count(most, 'executor')} which the\nstage can use now (together "
+    text += f"{100.0 * same['probability'].sum():.0f} %)"
     axes.set_title(text, fontsize=7, loc="left")

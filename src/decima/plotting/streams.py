@@ -44,7 +44,7 @@ def against_work(jobs: pandas.DataFrame, axes: Axes | None = None, *, value: str
     """
     for mark, rows in style.by_scheduler(jobs):
         axes.scatter(
-            rows["work_s"], rows[value], s=5, marker=mark.marker, color=mark.color, alpha=0.3, linewidths=0.4,
+            rows["work_s"], rows[value], s=3.5, marker=mark.marker, color=mark.color, alpha=0.3, linewidths=0.0,
             rasterized=True,
         )  # fmt: skip
         tenth = pandas.qcut(rows["work_s"], 10, duplicates="drop")
@@ -75,7 +75,7 @@ def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across
     low, high = table.to_numpy().min(), table.to_numpy().max()
     axes.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, zorder=1)
     axes.scatter(
-        table[across], table[up], s=5, marker=second.marker, color=second.color, alpha=0.4, linewidths=0.4,
+        table[across], table[up], s=3.5, marker=second.marker, color=second.color, alpha=0.4, linewidths=0.0,
         rasterized=True, zorder=2,
     )  # fmt: skip
     axes.set(xscale="log", yscale="log")

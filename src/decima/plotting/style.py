@@ -203,7 +203,7 @@ def entitle(figure: Figure, title: str, caption: str, workload: str) -> Figure:
         workload: Label of the workload, as in ``Workload.label``.
     """
     width = figure.get_figwidth()
-    figure.title = f"{title} ({workload})"
+    figure.title = f"{title[:-1]}; {workload})" if title.endswith(")") else f"{title} ({workload})"
     figure.suptitle(textwrap.fill(figure.title, int(13 * width)))
     figure.caption = caption
     figure.supxlabel(textwrap.fill(caption, int(17 * width)), fontsize=7, color="0.35", ha="center")

@@ -17,6 +17,6 @@ def count(number: int, noun: str) -> str:
     """Text of a number and a noun: ``1 seed``, ``20 seeds``, ``5 batches``, ``3 queries``."""
     if number == 1:
         return f"1 {noun}"
-    if noun.endswith("ry"):
+    if noun.endswith(("cy", "ry")):
         return f"{number:,} {noun[:-1]}ies"
     return f"{number:,} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"

@@ -156,7 +156,7 @@ REFUSED = {
         "--executors=4": "--executors is an option of 'decima compare --system spark', not of",
     },
     "compare --jobs synthetic --out {folder}/scores.csv": {
-        "": "Missing argument 'SCHEDULER'",
+        "": "Missing argument 'SCHEDULER'; see 'decima compare --help'",
         "fair:sticky": "expected KEY=VALUE",
         "fair:alpha=1": "no parameter 'alpha'",
         "no.json": "cannot read the card no.json: No such file",

@@ -2,11 +2,13 @@
 
 import base64
 import io
+import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -250,10 +252,22 @@ def test_a_picture_in_few_colours_is_found_to_be_wrong(drawn):
 
 
 @committed
+def test_committed_metrics_are_those_of_the_tables_and_dvc_shows_them(page, tmp_path):
+    shutil.copytree(page.parent / "tables", tmp_path / "tables")
+    results._write_metrics(tmp_path)
+    shown = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
+    (plot,) = [path for each in shown["plots"] for form in each.values() for path in form["y"]]
+    for name, path in ((results.METRICS, shown["metrics"][0]), (results.PLOTS, plot)):
+        assert ROOT / path == page.parent / name
+        assert (page.parent / name).read_bytes() == (tmp_path / name).read_bytes()
+    assert json.loads((tmp_path / results.METRICS).read_text(encoding="utf-8"))["batch"]["decima"] < 0.0
+
+
+@committed
 def test_committed_results_are_small(page):
     sizes = [path.stat().st_size for path in page.parent.rglob("*") if path.is_file()]
     assert sum(sizes) < 12 * 1024**2
-    assert max(sizes) <= 320 * 1024  # a vector with all jobs of a stream
+    assert max(sizes) <= 250 * 1024
 
 
 @pytest.mark.slow

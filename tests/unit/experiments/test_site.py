@@ -10,7 +10,6 @@ from pathlib import Path
 import nbformat
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 from typer.testing import CliRunner
 
 from decima.core.errors import ConfigError, DecimaError
@@ -103,7 +102,7 @@ def test_the_search_finds_a_page(pages, browser):
     browser.get((pages / "search.html").as_uri() + "?q=weighted+fair")
     titles = "return [...document.querySelectorAll('ul.search li a')].map((link) => link.textContent)"
     # The page lists one result after the other.
-    WebDriverWait(browser, 60).until(lambda driver: "Results" in driver.execute_script(titles))
+    browser.wait(lambda driver: "Results" in driver.execute_script(titles))
 
 
 def test_every_page_is_in_the_table_of_contents():
@@ -174,13 +173,18 @@ def test_the_pages_of_every_tag_stand_beside_those_of_today(tmp_path, monkeypatc
     assert listed.count("\n") == 1
 
 
-def test_the_search_leaves_the_reference_out():
+def test_the_search_leaves_the_reference_out_which_has_every_module_that_can_be_imported():
     code = "import runpy; source = ['Text']; conf = runpy.run_path('docs/conf.py'); " + (
         "conf['executed'](None, 'docs/api/decima.core', source); print(source[0]); "
-        "source = ['Text']; conf['executed'](None, 'docs/spark', source); print(source[0])"
+        "source = ['Text']; conf['executed'](None, 'docs/spark', source); print(source[0]); "
+        "print(*conf['reference'][0]['exclude_patterns'])"
     )
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert shown == ":nosearch:\n\nText\nText\n"
+    text, _, patterns = shown.rpartition("\nText\n")
+    assert text == ":nosearch:\n\nText"
+    modules = (ROOT / "src" / "decima").rglob("*.py")
+    refusing = [path for path in modules if re.search(r"^raise ", path.read_text(encoding="utf-8"), re.MULTILINE)]
+    assert [path for path in refusing if str(path) not in patterns.split()] == []
 
 
 def test_sphinx_runs_in_this_environment():

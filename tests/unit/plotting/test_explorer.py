@@ -8,7 +8,6 @@ import numpy as np
 import pandas
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.support.wait import WebDriverWait
 
 import decima
 from decima.core.errors import ConfigError
@@ -203,7 +202,7 @@ class Page:
     def __init__(self, browser, path):
         self.browser = browser
         browser.get(path.as_uri())
-        WebDriverWait(browser, 60).until(lambda _: browser.execute_script(DRAWN))
+        browser.wait(lambda _: browser.execute_script(DRAWN))
 
     def move(self, time_s, executor):
         """Point at an executor and a time; returns the lines of the text beside the pointer."""
@@ -212,7 +211,7 @@ class Page:
         for step in (2, 1, 0):  # as a hand does: along, not out of nowhere
             actions.w3c_actions.pointer_action.move_to_location(round(x), round(y) - step)
         actions.perform()
-        (text,) = WebDriverWait(self.browser, 20).until(lambda _: self.browser.execute_script(TOOLTIPS))
+        (text,) = self.browser.wait(lambda _: self.browser.execute_script(TOOLTIPS))
         return text.splitlines()
 
     def choose(self, job):
@@ -223,10 +222,6 @@ class Page:
         """Rows of the source that the first renderer of a name shows."""
         script = FIND + "return [...Bokeh.index.find_one_by_id(named(arguments[0])[0].id).all_indices]"
         return self.browser.execute_script(script, name)
-
-    def wait(self, condition):
-        """Wait until a condition holds, which takes a frame or two."""
-        WebDriverWait(self.browser, 20).until(lambda _: condition())
 
 
 @pytest.fixture(scope="module")
@@ -275,11 +270,11 @@ class TestBrowser:
     def test_a_chosen_job_stands_out_and_shows_its_dag(self, page):
         assert page.shown("stages") == page.shown("chosen 0") == page.shown("veil 0") == []
         page.choose("report (job 0)")
-        page.wait(lambda: page.shown("stages") == [0, 1, 2])
+        page.browser.wait(lambda _: page.shown("stages") == [0, 1, 2])
         assert len(page.shown("chosen 0")) == 4
         assert page.shown("veil 0") == [0]
         page.choose("no job")
-        page.wait(lambda: page.shown("chosen 0") == [])
+        page.browser.wait(lambda _: page.shown("chosen 0") == [])
 
     def test_on_a_narrow_screen_the_dag_is_below(self, browser, tmp_path):
         explore(run()).save(tmp_path / "narrow.html")

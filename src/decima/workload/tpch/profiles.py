@@ -100,7 +100,7 @@ def _table() -> dict[str, JobProfile]:
         raise DataUnavailableError(
             f"TPC-H profiles are neither at {path} nor at {raw}: run 'decima data fetch tpch' (with "
             f"{config.MIRROR_VARIABLE} set to a local copy, or with network access), "
-            f"or use the embedded workload{_elsewhere()}"
+            f"or use the embedded workload (--jobs embedded:n=20){_elsewhere()}"
         )
     profiles, _ = _load(*_version(prepare_tpch(raw, path)))
     return profiles

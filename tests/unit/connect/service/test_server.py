@@ -449,9 +449,7 @@ def test_sessions_jobs_and_decisions_are_shown(browser):
     with running(sessions_of("fifo"), metrics_port=0, live=True) as service, ServiceClient(service.target) as client:
         ClientSession(client, open_request(client=MARKED)).decide(full_request)
         browser.get(f"http://127.0.0.1:{service.metrics_port}/live")
-        end = time.monotonic() + 30
-        while len(rows(browser, "last")) < 2 and time.monotonic() < end:
-            time.sleep(0.1)
+        browser.wait(lambda driver: len(rows(driver, "last")) > 1)
         session, shown, scheduler, executors, jobs, _ = rows(browser, "sessions")[1]
         assert (shown, scheduler, executors, jobs) == (MARKED, "fifo", "4", "1")
         assert rows(browser, "jobs")[1:] == [[session, "j", "1", "0", "0", "0", "0"]]

@@ -46,7 +46,7 @@ def test_profiles_fetched_outside_of_the_checkout_are_named(tmp_path, monkeypatc
     monkeypatch.setattr(tpch.config, "user_data_root", lambda: tmp_path / "user")
     with pytest.raises(DataUnavailableError) as caught:
         tpch_profile("2g", 1)
-    assert str(caught.value).endswith("embedded workload")
+    assert str(caught.value).endswith("embedded workload (--jobs embedded:n=20)")
     (tmp_path / "user" / "raw" / "tpch").mkdir(parents=True)
     with pytest.raises(DataUnavailableError, match=f"are read with DECIMA_DATA_DIR={tmp_path / 'user'}$"):
         tpch_profile("2g", 1)

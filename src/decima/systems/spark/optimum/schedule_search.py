@@ -1,8 +1,8 @@
 """Search for the best schedule of one known instance.
 
-The search knows the jobs and, with mean durations, everything that will happen. It steers ``capped_srw`` (see
-:mod:`.steered`): a factor on the remaining work that orders the jobs and one on the weight of a job's
-share are found by CMA-ES; then small random changes of these and of the order of stages are kept if they do no harm.
+The search knows the jobs and, with mean durations, everything that will happen. It steers ``capped_srw``: a factor on
+the remaining work that orders the jobs and one on the weight of a job's share are found by CMA-ES; then small random
+changes of these and of the order of stages are kept if they do no harm.
 The schedule of ``capped_srw`` itself is the first candidate, so the result is never worse. What was found can be the
 start of a further search, which may delay stages, too: what idling can gain for a scheduler that knows the future.
 
