@@ -66,7 +66,7 @@ def write_accounts() -> list[Path]:
 
 
 def items(text: str) -> list[list[str]]:
-    """Rows of the tables of a page, as cells: item with its link, paper, here, verdict, why."""
+    """Rows of a page: item with its link, paper, here, verdict, why."""
     rows, inside = [], False
     for line in text.splitlines():
         inside = line == _START or (inside and line.startswith("|"))
