@@ -15,7 +15,7 @@ PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("REA
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 GENERATED = {"docs/benchmark-results.md"}  # as long as there are results
 # Pages with lines of a fixed width: they are generated, or nobody has written them anew.
-WRAPPED = GENERATED | {f"docs/{page}.md" for page in ("another-network", "architecture", "claims", "results")}
+WRAPPED = GENERATED | {f"docs/{page}.md" for page in ("architecture", "claims", "results")}
 WRAPPED |= {f"docs/accounts/{page.stem}.md" for page in (ROOT / "docs" / "accounts").glob("*.md")}
 SOURCES = sorted(path for path in (ROOT / "src" / "decima").rglob("*.py") if not path.stem.endswith("_pb2"))
 
