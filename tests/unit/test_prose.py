@@ -15,7 +15,7 @@ PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("REA
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 GENERATED = {f"docs/{page}.md" for page in ("accounts/decima", "benchmark-results", "claims")}  # as long as the results
 # Pages with lines of a fixed width, or with several sentences in one.
-WRAPPED = {f"docs/{page}.md" for page in ("another-network", "benchmark-results", "claims")}
+WRAPPED = {f"docs/{page}.md" for page in ("benchmark-results", "claims")}
 SOURCES = sorted(path for path in (ROOT / "src" / "decima").rglob("*.py") if not path.stem.endswith("_pb2"))
 
 

@@ -192,8 +192,8 @@ Architecture = Annotated[
     str,
     option(
         "NAME",
-        "Network: paper, released or classes; for heterogeneous executors paper, fast or decima; for the cloud shared "
-        "(one scorer for all VMs) or paper.",
+        "Network: paper, released, classes or FILE.py:NAME, a Keras model; for heterogeneous executors paper, fast or "
+        "decima; for the cloud shared (one scorer for all VMs) or paper.",
     ),
 ]
 

@@ -193,3 +193,16 @@ class CompiledDecision:
                 self._compiled = cached(cfunc(self.signature, cache=True))(self.function)
                 _AT[self._compiled.address] = self
             return self._compiled.address
+
+
+class PythonDecision(CompiledDecision):
+    """Function in Python that compiled code calls by its address; it must not raise."""
+
+    compiled = False
+
+    @cached_property
+    def address(self) -> int:
+        """Address that compiled code calls; valid while this object lives."""
+        self._pointer = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self.function)
+        _AT[address := ctypes.cast(self._pointer, ctypes.c_void_p).value] = self
+        return address

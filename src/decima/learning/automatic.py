@@ -37,8 +37,7 @@ class Traced:
 
     Args:
         function: Function of tensors that returns a sequence of tensors.
-        signature: Types and shapes of its arguments; arguments must be arrays or numbers of exactly these types, as
-            nothing converts them.
+        signature: Types and shapes of its arguments, arrays or numbers of exactly these types: nothing converts them.
     """
 
     def __init__(self, function: Callable, signature: Sequence[tf.TensorSpec]) -> None:
@@ -58,9 +57,8 @@ class Traced:
 class PolicyNetwork(Protocol):
     """Network whose decisions are learned, a Keras model.
 
-    Called with its tensors it gives ``log_prob_stage``, ``log_prob_limit``, ``log_prob_class`` and the entropies of the
-    same names, float32 [D] each, as :class:`.DecimaNetwork` does; those of idle slots may be
-    absent.
+    Called with its tensors it gives log-probabilities and entropies, float32 [D] each, by name as
+    :class:`.DecimaNetwork` does; those of idle slots may be absent.
 
     Attributes:
         signature: Specification of the tensors, by name.

@@ -73,7 +73,7 @@ class NetworkShape:
     @classmethod
     def _adopted(cls, name: str, item: Any) -> Callable[..., Self]:
         """What makes an architecture from outside: its copies, or a function of changed fields."""
-        if not callable(item) and not isinstance(item, cls):
+        if not isinstance(item, cls) and (not callable(item) or (isinstance(item, type) and not issubclass(item, cls))):
             raise ConfigError(f"{name} is {item!r:.60}; expected {cls.__name__}, or a function that makes one")
         return item if callable(item) else lambda *about, **changes: item.replace(**changes)
 
@@ -92,7 +92,9 @@ class NetworkShape:
         make = cls.variants.find(name)
         if unknown := set(changes) - {field.name for field in fields(cls)}:
             raise ConfigError(f"unknown option of an architecture: {', '.join(sorted(unknown))}")
-        return make(*about, **changes)
+        if not isinstance(network := make(*about, **changes), cls):
+            raise ConfigError(f"architecture {name} is made as {network!r:.60}; expected {cls.__name__}")
+        return network
 
     def as_dict(self) -> dict[str, Any]:
         """Fields by name, JSON-ready."""

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 
 from decima.core.extras import require
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # files from outside import it, too
+
 
 def import_tensorflow() -> None:
     """Import TensorFlow and Spektral; what TensorFlow says meanwhile is shown only if it fails.
@@ -20,7 +22,6 @@ def import_tensorflow() -> None:
         MissingExtraError: TensorFlow is not installed.
     """
     require("learn")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     kept = os.dup(2)
     with tempfile.TemporaryFile() as messages:

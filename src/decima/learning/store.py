@@ -280,7 +280,7 @@ def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape])
     if gone := sorted(set(values) & set(network.constants)):
         shown = f"{gone[0]} = {values[gone[0]]!r:.60}"
         raise PolicyError(f"{path} has {shown} in its architecture; version 0.2.0 or older reads it")
-    defaults = network().as_dict()
+    defaults = NetworkShape.as_dict(network())
     if unknown := sorted(set(values) - set(defaults)):
         raise PolicyError(f"{path} describes an architecture with unknown fields: {', '.join(unknown)}")
     for name, value in values.items():

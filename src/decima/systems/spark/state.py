@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -37,6 +38,9 @@ _INVALID = {
     delays.DELAY_OF_IDLING: "idling has no delay; choose the stage that is to be delayed",
 }
 
+#: States that have schedulers attached, by address, for what compiled code calls with it.
+ATTACHED: WeakValueDictionary[int, ClusterState] = WeakValueDictionary()
+
 
 class ClusterState(Record):
     """State of one simulated cluster.
@@ -49,8 +53,11 @@ class ClusterState(Record):
         tables: The workload.
         settings: The cluster.
         policy: The learned policy that is bound to the state, None if none is.
+        failure: What a network in Python raised at the last decision.
         attached: Records of compiled schedulers, by the scalar that holds their address.
     """
+
+    failure: BaseException | None = None
 
     def __init__(
         self,
@@ -172,6 +179,7 @@ class ClusterState(Record):
             record: The record; what a run changes of it begins anew with every run.
         """
         self.attached[slot] = record
+        ATTACHED[self.address] = self
         self.put(**{slot: record.address})
 
     def _elsewhere(self, name: str) -> Any:
@@ -323,7 +331,7 @@ class ClusterState(Record):
             self.put(**self._capacities())
             return None
         if code == engine.INVALID:
-            raise InvalidDecisionError(self.describe_invalid())
+            raise self.invalid()
         if code == engine.DEADLOCK:
             waiting = np.flatnonzero(self.job_state == 1)
             raise DeadlockError(
@@ -368,6 +376,11 @@ class ClusterState(Record):
         active = self.active[: self.num_active]
         rank[active] = np.arange(len(active))
         return members[np.argsort(rank[self.stage_job[members]], kind="stable")]
+
+    def invalid(self) -> BaseException:
+        """Error of the decision in ``action``, or of the network in Python behind it."""
+        failure, self.failure = self.failure, None
+        return failure or InvalidDecisionError(self.describe_invalid())
 
     def describe_invalid(self) -> str:
         """Why the decision in ``action`` cannot be carried out."""

@@ -5,6 +5,7 @@ No TensorFlow here: running a stored policy needs only its architecture and its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,7 +14,9 @@ import numpy as np
 
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
+from decima.core.registry import load_object
 from decima.learning.perceptron import NetworkShape, Perceptron
+from decima.learning.quiet import import_tensorflow
 from decima.systems.spark.policy.features import (
     AS_LOGARITHMS,
     CODES,
@@ -31,6 +34,7 @@ DELAY_CONTEXTS = ("job", "embedding")
 JOB_SHAPES = ("auto", "none", "heads", "replaced")
 #: The numbers of :mod:`decima.systems.spark.policy.features` that say what shape a job has.
 SHAPE_FEATURES = ("job_path", "job_width")
+NETWORK = "decima.systems.spark.policy.network.DecimaNetwork"
 MAX_DELAYS = 1000  # lengths of slots to choose from
 MAX_LEVELS = 1000  # of a grid of limits
 #: What q sees of the class of a pair (stage, class).
@@ -108,6 +112,9 @@ class Architecture(NetworkShape):
     limit_grid: int = 0
     # z is made of the mean over jobs, not of the sum, so that it does not grow with the cluster and its jobs.
     cluster_mean: bool = False
+    # ``file.py:NAME`` or ``package.module:NAME`` of a subclass of
+    # :class:`decima.systems.spark.policy.network.DecimaNetwork`, which decides in Python; empty: Decima's network.
+    network: str = ""
 
     def __post_init__(self) -> None:
         choices = {"limit": LIMITS, "features": SETS, "idle": IDLES, "delay_context": DELAY_CONTEXTS}
@@ -129,6 +136,43 @@ class Architecture(NetworkShape):
         self._check_classes()
         self.check_widths("max_executors", most=MAX_EXECUTORS)
         self.check_widths("embedding", "hidden", "score_hidden")
+        if self.network:
+            _ = self.network_class
+
+    @classmethod
+    def _adopted(cls, name: str, item: Any) -> Callable[..., Architecture]:
+        """What makes an architecture from outside; a class is that of a network."""
+        if isinstance(item, type) and not issubclass(item, cls):
+            return lambda **changes: cls(**({"name": item.__name__, "network": name} | changes))
+        return super()._adopted(name, item)
+
+    @property
+    def network_class(self) -> type:
+        """Class that ``network`` names.
+
+        Raises:
+            ConfigError: There is none of that name, or it is no subclass of Decima's network.
+            MissingExtraError: TensorFlow is not installed.
+        """
+        import_tensorflow()
+        loaded = load_object(self.network)
+        if not isinstance(loaded, type) or not hasattr(loaded, "further_weights"):
+            raise ConfigError(f"{self.network} is {loaded!r:.60}; expected a subclass of {NETWORK}")
+        return loaded
+
+    def as_dict(self) -> dict[str, Any]:
+        """Fields by name, JSON-ready; an empty ``network`` is left out, as in earlier cards."""
+        values = super().as_dict()
+        return {name: value for name, value in values.items() if name != "network" or value}
+
+    @property
+    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Pairs (name, shape) of the weight arrays, perceptrons before further layers."""
+        return [*super().shapes, *((f"further/{index}", shape) for index, shape in enumerate(self._further_shapes))]
+
+    @cached_property
+    def _further_shapes(self) -> list[tuple[int, ...]]:
+        return [values.shape for values in self.network_class.further_weights(self, 0)] if self.network else []
 
     def _check_idling(self) -> None:
         """Refuse options of idle slots that are out of range or contradict each other."""
@@ -283,8 +327,12 @@ class Architecture(NetworkShape):
         """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases.
 
         The last layer of d is such that r = 0 has the chance :data:`NO_DELAY_CHANCE` in every state, all others one
-        chance: a policy that slots at random is too bad to learn from.
+        chance: a policy that slots at random is too bad to learn from. Further layers of ``network`` begin as
+        they say.
         """
+        if self.network:
+            further = [values.reshape(-1) for values in self.network_class.further_weights(self, seed)]
+            return np.concatenate([self.replace(network="").initial_weights(seed), *further])
         weights = super().initial_weights(seed)
         if self.delays > 0:
             outputs = self.delays + 1

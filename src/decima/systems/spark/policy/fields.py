@@ -17,6 +17,7 @@ NET = FieldGroup.of(
         CODE,
         net_dense="the compiled dense layer",
         net_teacher="the compiled scheduler to imitate, 0: none",
+        net_ask="function in Python that computes the scores of a network in Python, 0: none",
     ),
     fields(
         I64,
@@ -26,6 +27,9 @@ NET = FieldGroup.of(
         net_record="1: record decisions",
         net_teacher_idles="1: that the teacher idles, or does not, is recorded too",
         net_num_levels="levels of the deepest profile",
+        net_asked="which scores Python is to compute: q, w or d of decima.systems.spark.policy.kernel.layout",
+        net_asked_scores="how many",
+        net_chosen="index of the candidate whose limit or idle slot is chosen",
     ),
     fields(
         F64,

@@ -1,16 +1,22 @@
 """The policy network in TensorFlow: probabilities of recorded decisions, for losses and gradients.
 
-Running a policy does not need this module; :mod:`.inference` computes the same network in compiled code.
+Running a stored policy does not need this module; :mod:`.inference` computes the same network in compiled code.
 ``LearnedScheduler.network()`` is this model with a policy's weights; ``gradient=tensorflow`` of a recipe trains it.
+A subclass is trained as ``--architecture file.py:NAME`` and decides in Python (:mod:`.python_scores`).
 
 Source: §5.1 Eq. 1, §5.2. Notation as in :class:`decima.systems.spark.policy.architecture.Architecture`.
 """
 
 from __future__ import annotations
 
+import random
+import re
+from collections.abc import Iterator
+
 import numpy as np
 import tensorflow as tf
 
+from decima.core.errors import ConfigError
 from decima.learning.layers import FlatModel, StageMessages, gather_ascending, softmax_of_segments, sum_by, tensor_specs
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE, Architecture
 from decima.systems.spark.policy.batch import TENSORS, GraphBatch
@@ -18,6 +24,31 @@ from decima.systems.spark.policy.features import JOB_FEATURES
 
 # Score of a limit that is not allowed; finite, so that no gradient is NaN.
 _NEVER = -1e30
+# Integer tensors of a batch: the first decision is between two jobs, the second is about the first of them.
+_SMALL = {
+    "level_sizes": [2, 1],
+    "edge_source": [0],
+    "edge_target": [0],
+    "edge_level_sizes": [0, 1],
+    "node_instance": [0, 1, 0],
+    "num_instances": 2,
+    "pair_instance": [0, 1, 0],
+    "pair_decision": [0, 0, 1],
+    "candidate_node": [2, 1, 2],
+    "candidate_decision": [0, 0, 1],
+    "candidate_run": [0, 1, 2],
+    "run_instance": [0, 1, 0],
+    "run_decision": [0, 0, 1],
+    "choice": [0, 2],
+    "limits": [1, 1],
+    "limit_decision": [1],
+    "limit_low": [1],
+    "limit_high": [1],
+    "limit_tail": [1],
+    "limit_chosen": [1],
+    "delay_decision": [1],
+    "delay_chosen": [0],
+}
 
 
 class DecimaNetwork(FlatModel):
@@ -32,6 +63,9 @@ class DecimaNetwork(FlatModel):
       the architecture has the head d.
     - ``entropy_stage``, ``entropy_limit``, ``entropy_class``, ``entropy_delay``: entropies of these distributions in
       nats.
+
+    A subclass makes further layers in ``__init__``, after that of this class. It overrides some of :meth:`embed_stages`
+    (messages between stages), :meth:`embed` (of jobs and cluster too), :meth:`stage_scores` and :meth:`limit_scores`.
 
     Args:
         architecture: Shape of the network.
@@ -78,8 +112,42 @@ class DecimaNetwork(FlatModel):
         spread = tf.scatter_nd(batch["limit_decision"][:, None], columns, [tf.size(log_prob), len(names)])
         return result | dict(zip(names, tf.unstack(spread, axis=1), strict=True))
 
+    @classmethod
+    def further_weights(cls, architecture: Architecture, seed: int) -> list[np.ndarray]:
+        """Initial values of layers besides the perceptrons, float32; see :func:`make_network`."""
+        known = random.getstate()
+        random.seed(seed)  # from which layers take seeds that they are not given
+        try:
+            network = make_network(architecture)
+        finally:
+            random.setstate(known)
+        perceptrons = len(architecture.replace(network="").shapes)
+        return [variable.numpy() for variable in network.trainable_variables[perceptrons:]]
+
+    @property
+    def trainable_variables(self) -> list:
+        """Its weights in the order of the flat vector, perceptrons first."""
+        first = [variable for layer in self.perceptrons for variable in layer.trainable_variables]
+        known = {id(variable) for variable in first}
+        return first + [variable for variable in super().trainable_variables if id(variable) not in known]
+
+    def adjacency(self, batch: dict[str, tf.Tensor]) -> tf.SparseTensor:
+        """Edges for Spektral's layers, [N, N]: 1 at (child, parent)."""
+        first = tf.cumsum(batch["level_sizes"], exclusive=True)
+        parent = batch["edge_target"] + tf.repeat(first, batch["edge_level_sizes"])
+        edges = tf.cast(tf.stack([batch["edge_source"], parent], axis=1), tf.int64)
+        nodes = tf.cast(tf.repeat(tf.shape(batch["x"])[0], 2), tf.int64)
+        return tf.SparseTensor(edges, tf.ones(tf.shape(parent)), nodes)
+
     def embed(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Embeddings e [N, width], y [instances, width] and z [D, width]."""
+        """Embeddings of stages, jobs and the cluster.
+
+        Args:
+            batch: Tensors as :data:`decima.systems.spark.policy.batch.TENSORS` lists them.
+
+        Returns:
+            e [N, width], y [instances, width] and z [D, width], float32.
+        """
         net, x = self._by_name, batch["x"]
         e = self.embed_stages(batch)
         y = sum_by(net["job_f"](tf.concat([x, e], axis=1)), batch["node_instance"], batch["num_instances"])
@@ -92,7 +160,14 @@ class DecimaNetwork(FlatModel):
         return e, y, z
 
     def embed_stages(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Embeddings e [N, width]; of the batch it needs x, levels and edges."""
+        """Embeddings of stages; of the batch it needs x, levels and edges.
+
+        Args:
+            batch: Tensors, x [N, features] among them; :meth:`adjacency` has the edges for layers of Spektral.
+
+        Returns:
+            e, float32 [N, width], width being ``architecture.embedding``.
+        """
         levels = batch["level_sizes"].shape[0]
         sources = tf.split(batch["edge_source"], batch["edge_level_sizes"], num=levels)
         targets = tf.split(batch["edge_target"], batch["edge_level_sizes"], num=levels)
@@ -104,7 +179,13 @@ class DecimaNetwork(FlatModel):
         return tf.concat(below, axis=0)
 
     def stage_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
-        """Score q of every candidate, float32 [C]."""
+        """Score q of every candidate, float32 [C].
+
+        Args:
+            batch: Tensors; candidate c is stage ``candidate_node[c]`` of job graph ``run_instance[candidate_run[c]]``
+                at decision ``candidate_decision[c]``.
+            embeddings: What :meth:`embed` returned, None without a graph embedding.
+        """
         architecture, q = self.architecture, self._by_name["q"]
         if embeddings is None:
             instance = tf.gather(batch["run_instance"], batch["candidate_run"])
@@ -123,7 +204,12 @@ class DecimaNetwork(FlatModel):
         return q.after_first(first)[:, 0]
 
     def limit_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
-        """Score w of every limit for the chosen stages, float32 [K, l]."""
+        """Score w of every limit for the chosen stages, float32 [K, l].
+
+        Args:
+            batch: Tensors; ``limits`` [l], and decisions ``limit_decision`` [K], whose candidates are ``choice`` [D].
+            embeddings: What :meth:`embed` returned, None without a graph embedding.
+        """
         architecture, w = self.architecture, self._by_name["w"]
         context = self._context(batch, embeddings, batch["limit_decision"], architecture.limit_context)
         if architecture.limit == "output":
@@ -177,6 +263,76 @@ class DecimaNetwork(FlatModel):
     def _with_shape_of(self, x: tf.Tensor, batch: dict[str, tf.Tensor], instance: tf.Tensor) -> tf.Tensor:
         """[x, s] of some instances, or x alone without shapes s."""
         return tf.concat([x, tf.gather(batch["shape"], instance)], axis=1) if self.architecture.shape_width else x
+
+
+def make_network(
+    architecture: Architecture, num_levels: int | None = None, weights: np.ndarray | None = None
+) -> DecimaNetwork:
+    """The model of an architecture, of the class that it names, all layers built.
+
+    Args:
+        architecture: Shape of the network.
+        num_levels: Levels of the deepest job graph it is traced for; None: of any graphs.
+        weights: Float32 [parameters].
+
+    Raises:
+        ConfigError: A subclass fails on a small batch, or gives something of another shape or type.
+    """
+    if not architecture.network:
+        return DecimaNetwork(architecture, num_levels, weights)
+    subclass = architecture.network_class
+    if subclass.call is not DecimaNetwork.call:
+        raise ConfigError(f"{architecture.network} overrides call; expected embed, stage_scores or limit_scores")
+    embeds = (subclass.embed, subclass.embed_stages) != (DecimaNetwork.embed, DecimaNetwork.embed_stages)
+    if embeds and not architecture.graph_embedding:
+        raise ConfigError(f"{architecture.network} overrides the embedding, which graph_embedding=false leaves out")
+    try:
+        network = subclass(architecture, num_levels)
+        known = architecture.replace(network="")
+        values = known.split(known.initial_weights(0)).values()  # of the perceptrons, which come first
+        for variable, value in zip(network.trainable_variables, values, strict=False):
+            variable.assign(value)
+        for name, value, shape in _small_results(network):
+            got = f"{value.dtype.name} {list(value.shape)}" if isinstance(value, tf.Tensor) else f"{value!r:.60}"
+            if got != f"float32 {shape}":
+                raise ConfigError(f"{architecture.network} gives {got} as {name}; expected float32 {shape}")
+            if not np.isfinite(value).all():
+                raise ConfigError(f"{architecture.network} gives NaN or infinite numbers as {name}")
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever code from outside raises
+        raise ConfigError(f"{architecture.network} fails on a small batch with {one_line(error)}") from error
+    if other := [each for each in network.trainable_variables if each.dtype != "float32"]:
+        raise ConfigError(f"{architecture.network} has {other[0].path} of type {other[0].dtype}; expected float32")
+    if weights is not None:
+        network.set_flat(weights)
+    return network
+
+
+def _small_results(network: DecimaNetwork) -> Iterator[tuple[str, tf.Tensor, list[int]]]:
+    """Name, value and right shape of what a network gives for two decisions."""
+    architecture, embeddings = network.architecture, None
+    widths = {"x": (3, architecture.num_features), "shape": (2, architecture.shape_width)}
+    widths["candidate_class"] = (3, architecture.class_width)
+    batch = {name: tf.fill(shape, 0.5) for name, shape in widths.items()}
+    batch |= {name: tf.constant(values, tf.int32) for name, values in _SMALL.items()}
+    if architecture.graph_embedding:
+        yield "embed_stages", network.embed_stages(batch), [3, architecture.embedding]
+        embeddings = network.embed(batch)
+        for name, value, rows in zip("eyz", embeddings, (3, 2, 2), strict=True):
+            yield f"embedding {name}", value, [rows, architecture.embedding]
+    yield "stage_scores", network.stage_scores(batch, embeddings), [3]
+    if architecture.limit != "none":
+        yield "limit_scores", network.limit_scores(batch, embeddings), [1, 2]
+    if architecture.delays > 0:
+        yield "delay_scores", network.delay_scores(batch, embeddings), [1, architecture.delays + 1]
+    yield "log_prob_stage", network(batch)["log_prob_stage"], [2]
+
+
+def one_line(error: BaseException) -> str:
+    """Type and message of an error in one line, without what Keras adds."""
+    text = re.sub(r"\x1b\[\d*m", "", str(error)).partition("Arguments received by")[0]
+    return f"{type(error).__name__}: {' '.join(text.split()):.300}"
 
 
 def _softmax_of_rows(scores: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:

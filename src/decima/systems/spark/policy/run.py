@@ -105,9 +105,9 @@ class DecimaAgent(RolloutAgent):
             self.learner = DecimaLearner(architecture, weights, **options)
         else:
             from decima.learning.automatic import KerasLearner
-            from decima.systems.spark.policy.network import DecimaNetwork
+            from decima.systems.spark.policy.network import make_network
 
-            self.learner = KerasLearner(DecimaNetwork(architecture, levels), weights, **options)
+            self.learner = KerasLearner(make_network(architecture, levels), weights, **options)
 
     def collect(
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
@@ -260,8 +260,8 @@ class DecimaRun(TrainingRun):
     """A training of Decima's network for a task on the Spark cluster.
 
     Raises:
-        ConfigError: The task's cluster is larger than the architecture allows, or has another number of classes; or
-            the recipe's teacher is unknown or learned.
+        ConfigError: The task's cluster is larger than the architecture allows, or has another number of classes; the
+            recipe's teacher is unknown or learned; or its gradients are compiled and those of the network are not.
     """
 
     task: Task
@@ -275,6 +275,11 @@ class DecimaRun(TrainingRun):
         wanted, classes = self.architecture.executor_classes, max(1, len(self.task.cluster.classes))
         if wanted not in (0, classes):
             raise ConfigError(f"the architecture is for {wanted} classes of executors, the task has {classes}")
+        if self.architecture.network and not self.uses_tensorflow:
+            raise ConfigError(
+                f"recipe.gradient={COMPILED} differentiates Decima's network only; {self.architecture.network} needs "
+                f"recipe.gradient={TENSORFLOW}"
+            )
 
     @property
     def uses_tensorflow(self) -> bool:

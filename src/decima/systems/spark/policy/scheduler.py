@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.core.decision import names_read
-from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.core.errors import ConfigError
 from decima.core.record import Record
 from decima.learning.dense import dense_layer
 from decima.learning.quiet import import_tensorflow
@@ -135,9 +135,9 @@ class LearnedScheduler(CompiledScheduler):
             MissingExtraError: TensorFlow is not installed.
         """
         import_tensorflow()
-        from decima.systems.spark.policy.network import DecimaNetwork
+        from decima.systems.spark.policy.network import make_network
 
-        return DecimaNetwork(self.architecture, weights=self.weights)
+        return make_network(self.architecture, weights=self.weights)
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__ |= state
@@ -198,6 +198,7 @@ class LearnedScheduler(CompiledScheduler):
         record.configure(
             net_dense=dense_layer.address,
             net_teacher=self._teacher_address,
+            net_ask=self._ask_address,
             net_greedy=self.greedy,
             net_record=self.record,
             net_teacher_idles=self.teacher_idles,
@@ -213,6 +214,15 @@ class LearnedScheduler(CompiledScheduler):
         if self.teacher is None:
             return 0
         return (decide_outside if self._inside is None else self._inside.decision).address
+
+    @property
+    def _ask_address(self) -> int:
+        """Address of the function in Python that computes the scores, 0 where compiled code does."""
+        if not self.architecture.network:
+            return 0
+        from decima.systems.spark.policy.python_scores import compute_scores
+
+        return compute_scores.address
 
     def _bind_teacher(self, state: ClusterState) -> None:
         """Give the state the parameters of a compiled teacher."""
@@ -240,7 +250,7 @@ class LearnedScheduler(CompiledScheduler):
         """The same decision as inside the core.
 
         Raises:
-            InvalidDecisionError: A score of the network is not a finite number.
+            InvalidDecisionError: A score of the network is not a finite number, or a network in Python fails.
         """
         state = observation.state
         if state.policy is not self:
@@ -250,7 +260,7 @@ class LearnedScheduler(CompiledScheduler):
             self._bind_teacher(state)
         decision = run_decision(self.decision, state)
         if state.no_answer:
-            raise InvalidDecisionError(state.describe_invalid())
+            raise state.invalid()
         return decision
 
 

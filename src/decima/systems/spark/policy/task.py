@@ -13,6 +13,7 @@ from decima.core.errors import ConfigError
 from decima.core.files import plain
 from decima.core.grammar import read_fields
 from decima.core.objectives import get_objective
+from decima.learning.recipe import TENSORFLOW
 from decima.learning.rollout import SEQUENCE_SEED, VALIDATION_SEED, sequence_seed
 from decima.systems.spark.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.spark.policy.architecture import Architecture
@@ -296,7 +297,7 @@ def read_parts(
     Args:
         jobs: A workload source with options.
         request: Recipe, changes of settings, recipe and architecture, limits and seed.
-        architecture: ``paper``, ``released`` or ``classes``.
+        architecture: ``paper``, ``released``, ``classes``, or ``file.py:NAME`` of a Keras model.
         executors: Executors of the cluster.
         mode: Rules of the simulator.
         objective: Objective to optimise.
@@ -317,8 +318,8 @@ def read_parts(
     if durations is not None:
         switches["durations"] = durations
     task = Task.of_jobs(jobs, executors=cluster.executors, mode=mode, objective=objective, settings=switches)
-    recipe = request.recipe_for(task.kind, groups["recipe"])
     network = Architecture.named(
         architecture, **read_fields(groups["architecture"], Architecture, "--set architecture.")
     )
-    return task, recipe, network
+    gradient = {"gradient": TENSORFLOW} if network.network else {}
+    return task, request.recipe_for(task.kind, gradient | groups["recipe"]), network

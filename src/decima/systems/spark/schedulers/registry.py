@@ -2,7 +2,8 @@
 
 A text is ``NAME`` or ``NAME:KEY=VALUE,KEY=VALUE``; a preset, or the first of a scheduler's options, may be given first
 without its key, as in ``weighted_fair:paper``, ``decima:tpch-stream`` or ``replay:run.json``. The path of a card that
-``decima tune`` wrote (``.json``), or of a stored policy (``.weights.h5``), stands for the scheduler it describes.
+``decima tune`` wrote (``.json``), or of a stored policy (``.weights.h5`` or its training's folder), stands for the
+scheduler it describes.
 """
 
 from __future__ import annotations
@@ -191,6 +192,8 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     name, rest = SCHEDULERS.split(text)
     colon = text[len(name) : len(name) + 1]
     values: dict[str, Any] = {}
+    if name not in SCHEDULERS and Path(name, f"policy{WEIGHTS}").is_file():  # the folder of a training
+        name = str(Path(name, f"policy{WEIGHTS}"))
     if name.endswith(WEIGHTS):
         name, colon, rest = LEARNED, ":", f"{name},{rest}".rstrip(",")
     elif name.endswith(CARD):

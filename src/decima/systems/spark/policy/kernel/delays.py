@@ -11,7 +11,7 @@ from decima.learning.choosing import best_of, draw, weigh
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel import layout as place
 from decima.systems.spark.policy.kernel.embedding import run_layers
-from decima.systems.spark.policy.kernel.scores import scores_finite, stage_context
+from decima.systems.spark.policy.kernel.scores import ask_python, scores_finite, stage_context
 from decima.systems.spark.rules.choices import offers_working
 from decima.systems.spark.rules.delays import refuse_delay, slot_length_ms
 
@@ -43,8 +43,11 @@ def _weigh_delays(state, stage):
     """Score and weigh all r; returns the best r and the sum of the weights."""
     policy = policy_of(state)
     count = policy.net_layout[place.DELAYS] + 1
-    width = stage_context(state, stage, policy.net_layout[place.DELAY_CONTEXT])
-    run_layers(state, place.D, 0, policy.net_input, 0, width, 1, policy.net_score, 0, count)
+    if policy.net_ask:
+        ask_python(state, place.D, count)
+    else:
+        width = stage_context(state, stage, policy.net_layout[place.DELAY_CONTEXT])
+        run_layers(state, place.D, 0, policy.net_input, 0, width, 1, policy.net_score, 0, count)
     if not scores_finite(state, count):
         return 0, 0.0
     return best_of(policy.net_score, count), weigh(policy.net_score, policy.net_weight, count)

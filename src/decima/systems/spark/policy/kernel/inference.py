@@ -79,6 +79,7 @@ def _choose_limit(state, candidate, limit_chance, delay_chance, weigh):
         weigh: Limits are weighed even if all have one effect and none is drawn.
     """
     policy = policy_of(state)
+    policy.net_chosen = candidate
     stage = policy.net_candidates[candidate]
     base, limits, effects, most = scores.limit_range(state, stage, policy.net_candidate_class[candidate])
     total, position = 1.0, 0
@@ -207,6 +208,7 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
         length_ms: Length of its slot, 0 for none.
     """
     policy = policy_of(state)
+    policy.net_chosen = target
     seen = policy.net_candidates[target]
     base, limits, effects, most = scores.limit_range(state, seen, policy.net_candidate_class[target])
     if state.job_limit:

@@ -58,7 +58,7 @@ def pack_layout(architecture: Architecture) -> np.ndarray:
     layout[FIRST_FEATURE:] = [CODES[feature.name] for feature in architecture.stage_features]
     layout[NUM_FEATURES] = architecture.num_features
     layout[EMBEDDING] = architecture.embedding
-    layout[GRAPH] = architecture.graph_embedding
+    layout[GRAPH] = architecture.graph_embedding and not architecture.network
     layout[LIMIT] = LIMITS.index(architecture.limit)
     layout[CONTEXT] = CONTEXT_JOB if architecture.limit_context == "job" else CONTEXT_EMBEDDING
     layout[DELAYS] = architecture.delays

@@ -4,6 +4,7 @@ from math import exp, log, log1p
 
 import numpy as np
 
+from decima.core.decision import call_decide
 from decima.core.jit import njit
 from decima.learning.choosing import best_of
 from decima.learning.dense import call_dense
@@ -85,9 +86,21 @@ def _see_class(state, executor_class, larger, position):
 
 
 @njit
+def ask_python(state, net, count):
+    """Let a network in Python put ``count`` scores of q, w or d into ``net_score``."""
+    policy = policy_of(state)
+    policy.net_asked = net
+    policy.net_asked_scores = count
+    call_decide(policy.net_ask, state)
+
+
+@njit
 def score_stages(state, count):
     """Put q of the candidates into ``net_score``, computing z's part of the first layer once."""
     policy = policy_of(state)
+    if policy.net_ask:
+        ask_python(state, place.Q, count)
+        return
     features = policy.net_layout[place.NUM_FEATURES]
     embedding = policy.net_layout[place.EMBEDDING]
     graph = policy.net_layout[place.GRAPH]
@@ -230,6 +243,11 @@ def stage_context(state, stage, context):
 def score_limits(state, stage, base, count):
     """Put w of the ``count`` limits above ``base`` into ``net_score``."""
     policy = policy_of(state)
+    if policy.net_ask:
+        for index in range(count):
+            policy.net_limits[index] = np.float32(limit_at(state, base, index))
+        ask_python(state, place.W, count)
+        return
     width = stage_context(state, stage, policy.net_layout[place.CONTEXT])
     if policy.net_layout[place.LIMIT] == place.LIMIT_OUTPUT:
         run_layers(state, place.W, 0, policy.net_input, 0, width, 1, policy.net_first, 0, 0)
