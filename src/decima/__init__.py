@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _EXPORTS = {
-    "systems.spark.gym.scheduler": ["as_scheduler"],
+    "core.environment": ["as_scheduler"],
     "connect.eventlog.profiles": ["from_logs"],
     "evaluation.comparison": ["compare"],
     "evaluation.run": ["optimum", "simulate"],
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from decima import plotting as plotting
     from decima import workload as workload
     from decima.connect.eventlog.profiles import from_logs as from_logs
+    from decima.core.environment import as_scheduler as as_scheduler
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import optimum as optimum
     from decima.evaluation.run import simulate as simulate
     from decima.learning.cards import models as models
     from decima.learning.training import train as train
     from decima.systems.heterogeneous.system import plan as plan
-    from decima.systems.spark.gym.scheduler import as_scheduler as as_scheduler
     from decima.systems.spark.policy.learned import load_policy as load_policy
     from decima.systems.spark.schedulers import check_scheduler as check_scheduler
     from decima.systems.spark.schedulers import list_schedulers as list_schedulers

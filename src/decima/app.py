@@ -34,7 +34,6 @@ app = typer.Typer(
     name="decima",
     cls=_Group,
     help="Schedule DAG-structured jobs on simulated clusters: workloads, heuristics, comparisons, figures.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

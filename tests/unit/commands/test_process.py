@@ -36,6 +36,12 @@ def test_help_and_version():
     assert module.stdout == f"decima-sched {decima.__version__}\n"
 
 
+def test_shells_complete_verbs_and_options():
+    for words, expected in (("decima comp", "compare"), ("decima compare --sys", "--system")):
+        told = {"_DECIMA_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        assert decima_process(env=os.environ | told).stdout.split() == [expected]
+
+
 HEAVY = {"numpy", "numba", "pandas", "pyarrow", "matplotlib", "tensorflow", "networkx", "tqdm"}
 
 

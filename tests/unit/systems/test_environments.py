@@ -5,6 +5,7 @@ import itertools
 import pickle
 
 import gymnasium
+import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env, data_equivalence
@@ -26,6 +27,18 @@ CASES = {
         "released": {"mode": "released"},
         "text": {"workload": "generated:pattern=burst,n=5", "render_mode": "ansi"},
         "jobs": {"workload": drawn_jobs(4), "cluster": TWO_KINDS},
+    },
+    "decima/HeterogeneousExecutors-v0": {
+        "default": {},
+        "stream": {
+            "workload": "embedded:n=3,interarrival_s=20",
+            "executors": 4,
+            "edges": "ccr=1",
+            "decision": "idle",
+            "objective": "avg_jct",
+            "render_mode": "ansi",
+        },
+        "canonical": {"workload": "canonical", "decision": "event"},
     },
     FLAT_ID: {"default": {"workload": "synthetic:n=3,sizes=xs", "executors": 5}},
 }
@@ -112,3 +125,102 @@ def test_what_is_refused(case):
     for seed in (-1, 0.5, "1"):
         with pytest.raises(gymnasium.error.Error, match="Seed must be"):
             env.reset(seed=seed)
+
+
+def joined(info):
+    """The masks of ``info`` in one row."""
+    masks = info["action_mask"]
+    return np.concatenate(masks) if isinstance(masks, tuple) else masks
+
+
+def test_masks_in_one_row_are_those_of_info(case):
+    make, options = case
+    env = make()
+    assert (env.unwrapped.render_mode is None) == ("render_mode" not in options)
+    with pytest.raises(ResetNeeded, match=r"call reset\(\) before action_masks\(\)"):
+        env.unwrapped.action_masks()
+    _, info = env.reset(seed=1)
+    for *_, told in itertools.chain([(info,)], steps(env, info, 2, most=50)):
+        masks = env.get_wrapper_attr("action_masks")()
+        assert masks.dtype == bool
+        assert masks.tolist() == joined(told).astype(bool).tolist()
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("name", CASES)
+def test_vectors_of_gymnasium(name, mode):
+    envs = gymnasium.make_vec(name, num_envs=2, vectorization_mode=mode, **CASES[name]["default"])
+    _, info = envs.reset(seed=1)
+    for _ in range(30):
+        masks = [mask if isinstance(mask, tuple) else (mask,) for mask in info["action_mask"]]
+        actions = np.array([[int(np.argmax(part)) for part in mask] for mask in masks])
+        *_, info = envs.step(actions.reshape(envs.action_space.shape))
+    envs.close()
+
+
+class First:
+    """Model that takes the first action that may be taken."""
+
+    def predict(self, observation, action_masks):
+        if self.parts is None:
+            return int(np.argmax(action_masks)), None
+        return np.array([np.argmax(part) for part in np.split(action_masks, np.cumsum(self.parts)[:-1])]), None
+
+    def __init__(self, env):
+        self.parts = getattr(env.action_space, "nvec", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "run"),
+    [
+        ("decima/SparkCluster-v0", {"workload": "synthetic:n=3,sizes=xs", "executors": 5}, {"executors": 5}),
+        (FLAT_ID, {"workload": "synthetic:n=3,sizes=xs", "executors": 5}, {"executors": 5}),
+        ("decima/VmPlacement-v0", {"workload": "generated:n=8"}, {}),
+        ("decima/HeterogeneousExecutors-v0", {"workload": "random:nodes=9", "decision": "idle"}, {}),
+    ],
+)
+def test_a_model_is_a_scheduler_of_its_system(name, options, run):
+    """It makes the decisions that it makes in the environment, about the same observations."""
+    env = gymnasium.make(name, **options)
+    model = First(env)
+    observation, _ = env.reset(seed=3)
+    over = False
+    while not over:
+        action, _ = model.predict(observation, env.get_wrapper_attr("action_masks")())
+        observation, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+    scheduler = decima.as_scheduler(model, env, name="first")
+    result = decima.simulate(env.unwrapped._workload, scheduler, seed=3, **run)
+    assert result.scheduler == "first"
+    np.testing.assert_array_equal(result.outcome.completion_ms, env.unwrapped.result().outcome.completion_ms)
+
+
+def test_a_model_of_another_space_is_refused():
+    env = gymnasium.make("decima/VmPlacement-v0")
+    model = First(env)
+    model.action_space = gymnasium.spaces.Discrete(3)
+    with pytest.raises(ConfigError, match=r"^the action_space of the policy is Discrete\(3\), that of"):
+        decima.as_scheduler(model, env)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore")
+def test_stable_baselines3_finds_nothing_wrong(name):
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(bare(gymnasium.make(name, **CASES[name]["default"])))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore")
+def test_rllib_samples(name):
+    """RLlib has no check of its own for environments of one agent: its runner makes, checks and steps them."""
+    pytest.importorskip("ray.rllib", exc_type=ImportError)
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.connectors.env_to_module import FlattenObservations
+    from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+    config = PPOConfig().environment(name, env_config=CASES[name]["default"])
+    seen = {} if name == FLAT_ID else {"env_to_module_connector": lambda *_: FlattenObservations()}
+    config = config.env_runners(num_env_runners=0, num_envs_per_env_runner=2, **seen)
+    runner = SingleAgentEnvRunner(config=config)
+    assert sum(map(len, runner.sample(num_timesteps=40, random_actions=True))) >= 40

@@ -63,7 +63,7 @@ class Episode:
             compiled.run_rule(self.state.address, self.other.address, scheduler.code, float(scheduler.parameter))
             return
         if hasattr(scheduler, "run_episode"):
-            scheduler.run_episode(self.state, self.other)
+            scheduler.run_episode(self)
             return
         state, view = self.state, View(self.workload, self.settings, self.state)
         while state.status == GOES_ON:

@@ -19,8 +19,8 @@ from decima.systems.heterogeneous.settings import DECISIONS, Rules
 from decima.systems.heterogeneous.workload import Instance
 
 # How a node is chosen among those that can be decided: by a fixed priority, by the smallest work left in its job, or by
-# the largest response ratio, or by a network (:mod:`decima.systems.heterogeneous.policy.planner`).
-FIXED, LEAST_LEFT, RESPONSE_RATIO, NETWORK = 0, 1, 2, 3
+# the largest response ratio, by a network (:mod:`decima.systems.heterogeneous.policy.planner`), or elsewhere.
+FIXED, LEAST_LEFT, RESPONSE_RATIO, NETWORK, OUTSIDE = 0, 1, 2, 3, 4
 _PLAN = DECISIONS.index("plan")
 
 
@@ -88,7 +88,7 @@ class Planner:
             record.bind(name, np.ascontiguousarray(array), copy=False)
         self._batch = bool(instance.arrival_s.max() == instance.arrival_s.min())
         self._fixed, self._planned = choice == FIXED, rules.decision == "plan"
-        self._address, self._by_rank = record.address, record.by_rank
+        self.address, self._by_rank = record.address, record.by_rank
         record.arriving[:] = np.argsort(instance.arrival_s, kind="stable")
 
     def run(self, priority: np.ndarray | None = None) -> float:
@@ -103,8 +103,8 @@ class Planner:
         if self._fixed:
             self.set_priority(priority)
             if self._planned:
-                return _plan(self._address)
-        return _decide(self._address)
+                return _plan(self.address)
+        return _decide(self.address)
 
     def set_priority(self, priority: np.ndarray) -> None:
         """Set priorities, float64 [nodes]: the largest goes first."""
@@ -219,8 +219,9 @@ def _take(state, now):
     if state.choice == NETWORK:
         state.now = now
         call_decide(state.chooser, state)
+    if state.choice >= NETWORK:
         best = state.taken
-    for position in range(0 if state.choice == NETWORK else state.size):
+    for position in range(0 if state.choice >= NETWORK else state.size):
         node = state.pool[position]
         if state.choice == LEAST_LEFT:
             key = state.left[state.job[node]]
@@ -277,6 +278,7 @@ def begin_decisions(state):
     """Nothing is placed, nothing can be decided, all work is left."""
     begin(state)
     _begin_order(state)
+    state.arrived = 0
     for job in range(state.jobs):
         state.left[job] = 0.0
     for node in range(state.nodes):
@@ -284,13 +286,20 @@ def begin_decisions(state):
 
 
 @njit
+def _free(state, now):
+    """Executors that a node may be assigned to at a time."""
+    if not state.only_free:
+        return state.executors
+    free = 0
+    for executor in range(state.executors):
+        free += state.available[executor] <= now
+    return free
+
+
+@njit
 def decide_now(state, now, most):
     """Assign what can be decided at a time, no more than so many nodes."""
-    free = state.executors
-    if state.only_free:
-        free = 0
-        for executor in range(state.executors):
-            free += state.available[executor] <= now
+    free = _free(state, now)
     while state.size > 0 and free > 0 and most > 0:
         most -= 1
         node = _take(state, now)
@@ -304,23 +313,54 @@ def decide_now(state, now, most):
             _push_finish(state, state.finish[node], node)
 
 
+@njit
+def _go_on(state):
+    """Go to the next arrival or finish and offer nodes; False at the end."""
+    if state.arrived == state.nodes and state.running == 0:
+        return False
+    now = np.inf
+    if state.arrived < state.nodes:
+        now = state.arrival[state.arriving[state.arrived]]
+    if state.running > 0:
+        now = min(now, state.finish_time[0])
+    while state.arrived < state.nodes and state.arrival[state.arriving[state.arrived]] <= now:
+        if state.waiting[state.arriving[state.arrived]] == 0:
+            offer(state, state.arriving[state.arrived], now)
+        state.arrived += 1
+    while state.running > 0 and state.finish_time[0] <= now:
+        _release_children(state, _pop_finish(state), now)
+    state.now = now
+    return True
+
+
 @cached(njit(cache=True, nogil=True))
 def _decide(address):
     """Assign nodes at arrivals and finishes of nodes and return the makespan."""
     state = plan_at(address)
     begin_decisions(state)
-    arrived = 0
-    while arrived < state.nodes or state.running > 0:
-        now = np.inf
-        if arrived < state.nodes:
-            now = state.arrival[state.arriving[arrived]]
-        if state.running > 0:
-            now = min(now, state.finish_time[0])
-        while arrived < state.nodes and state.arrival[state.arriving[arrived]] <= now:
-            if state.waiting[state.arriving[arrived]] == 0:
-                offer(state, state.arriving[arrived], now)
-            arrived += 1
-        while state.running > 0 and state.finish_time[0] <= now:
-            _release_children(state, _pop_finish(state), now)
-        decide_now(state, now, state.nodes)
+    while _go_on(state):
+        decide_now(state, state.now, state.nodes)
     return _makespan(state)
+
+
+@cached(njit(cache=True))
+def step_plan(address, position):
+    """Assign a node of the pool, or begin, and go to the next decision.
+
+    Args:
+        address: Of a plan whose choice is OUTSIDE.
+        position: Position in the pool; below 0: begin.
+
+    Returns:
+        False where no decision follows.
+    """
+    state = plan_at(address)
+    if position < 0:
+        begin_decisions(state)
+    else:
+        state.taken = position
+        decide_now(state, state.now, 1)
+    while state.size == 0 or _free(state, state.now) == 0:
+        if not _go_on(state):
+            return False
+    return True

@@ -54,7 +54,7 @@ DECISION = FieldGroup.of(
 )
 ORDER = FieldGroup.of(
     "order",
-    fields(I64, None, size="nodes that can be decided", running="finishes to come"),
+    fields(I64, None, size="nodes that can be decided", running="finishes to come", arrived="nodes that arrived"),
     fields(I64, "nodes", by_rank="node of a rank", rank="rank of a node", waiting="parents to wait for"),
     fields(I64, "nodes", pool="ranks or nodes that can be decided", arriving="nodes by arrival"),
     fields(F64, "nodes", since="when a node could be decided, s"),

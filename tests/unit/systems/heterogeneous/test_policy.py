@@ -5,11 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from decima.core.errors import ConfigError, PolicyError
+from decima.core.errors import ConfigError, InvalidDecisionError, PolicyError
 from decima.learning.rollout import RolloutJob, Teacher
 from decima.learning.store import save_policy
 from decima.systems.heterogeneous import Cluster, Instance, Job, Rules, make_scheduler, plan, validate
 from decima.systems.heterogeneous.generators import random_dag, tpch_instance
+from decima.systems.heterogeneous.gym.environment import ARCHITECTURE as ENV_ARCHITECTURE
+from decima.systems.heterogeneous.gym.environment import HeterogeneousExecutorsEnv
 from decima.systems.heterogeneous.optimum.exact import optimum
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.batch import NodeBatch, SeenInstance
@@ -158,3 +160,46 @@ def test_wrong_tasks_are_refused(text, message):
 def test_wrong_architectures_are_refused(changes):
     with pytest.raises(ConfigError):
         NodeArchitecture.named("paper", **changes)
+
+
+@pytest.mark.parametrize(("jobs", "rules", "gap_s"), CASES)
+def test_the_environment_shows_what_the_network_sees(jobs, rules, gap_s):
+    instance, architecture = tpch_instance(jobs, 1, edges=5.0, executors=6, interarrival_s=gap_s), ENV_ARCHITECTURE
+    planner = PolicyPlanner(instance, rules, architecture)
+    makespan_s = planner.run(weights_of(architecture), rng=np.random.default_rng(0))
+    batch = NodeBatch([SeenInstance(instance, architecture)], [planner.done()])
+    options = {name: getattr(rules, name) for name in ("decision", "slots", "duplicate")}
+    env, total = HeterogeneousExecutorsEnv(instance, invalid_action="error", **options), 0.0
+    seen, _ = env.reset(seed=0)
+    for decision, node in enumerate(planner.done().chosen):
+        expected, there = batch.tensors(np.array([decision])), seen["node_job"] >= 0
+        for name in ("x", "outgoing"):
+            shown = seen["nodes"][there, -1] if name == "outgoing" else seen["nodes"][there, :-1]
+            assert np.sort(shown, axis=0) == pytest.approx(np.sort(expected[name], axis=0), abs=1e-6)
+        assert (seen["edges"][:, 0] >= 0).sum() == len(expected["edge_child"])
+        assert seen["action_mask"].sum() == len(expected["candidate_node"])
+        seen, reward, over, *_ = env.step(node)
+        total += reward
+    assert over
+    assert total == pytest.approx(-makespan_s)
+    with pytest.raises(ConfigError, match=r"has \d+ nodes, more than the 4 the .* max_nodes of at least"):
+        HeterogeneousExecutorsEnv(instance, max_nodes=4).reset(seed=0)
+
+
+@pytest.mark.parametrize(("decision", "slots"), [("plan", "insertion"), ("event", "append"), ("idle", "append")])
+def test_an_order_in_the_environment_is_the_schedule_of_its_rule(decision, slots):
+    instance = tpch_instance(4, 2, edges=1.0, executors=3, interarrival_s=10.0)
+    options = {"decision": decision, "slots": slots}
+    env = HeterogeneousExecutorsEnv(instance, objective="avg_jct", invalid_action="error", **options)
+    rank, total, over = rank_up(instance), 0.0, False
+    _, info = env.reset(seed=0)
+    while not over:
+        allowed = np.flatnonzero(info["action_mask"])
+        with pytest.raises(InvalidDecisionError, match=rf"cannot be placed now; expected one of \[{allowed[0]}"):
+            env.step(np.flatnonzero(info["action_mask"] == 0)[0])
+        _, reward, over, _, info = env.step(allowed[np.argmax(rank[allowed])])
+        total += reward
+    expected = plan(instance, scheduler="high_rank_up_deft", **options)
+    np.testing.assert_array_equal(env.result().schedule.finish_s, expected.finish_s)
+    assert total == pytest.approx(-np.sum(expected.completion_s - instance.arrival_ms / 1000.0))
+    assert info["avg_jct_s"] == pytest.approx(-total / len(instance.jobs))

@@ -13,16 +13,15 @@ Source: Islam et al., TPDS 2022, section 4 and Table 3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from decima.core.errors import ConfigError, InvalidDecisionError, RenderModeError
+from decima.core.environment import GymScheduler, SchedulingEnv
+from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.catalog import MIB_PER_GB, make_cluster
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, STATUS_TEXTS
@@ -65,7 +64,16 @@ JOB_COLUMNS = (
 _MOST = 1e15
 
 
-class VmPlacementEnv(gymnasium.Env):
+class CloudGymScheduler(GymScheduler):
+    """Scheduler that asks a policy of the environment; see :func:`decima.core.environment.as_scheduler`."""
+
+    def run_episode(self, episode: Episode) -> None:
+        """Play an episode that has begun to its end."""
+        self.reset(episode.rng)
+        self._env.play(episode, self.choose)
+
+
+class VmPlacementEnv(SchedulingEnv):
     """Executor placement as a Gymnasium environment.
 
     Observation: ``action_mask`` (int8 [VMs + 1]) and, ``"paper"``: ``state``, free cores and GB of every VM, then id
@@ -102,7 +110,7 @@ class VmPlacementEnv(gymnasium.Env):
         ConfigError: A parameter is out of range.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    workload_type, scheduler_type = PlacementWorkload, CloudGymScheduler
 
     def __init__(
         self,
@@ -119,16 +127,14 @@ class VmPlacementEnv(gymnasium.Env):
         render_mode: str | None = None,
         **changes: Any,
     ) -> None:
-        for name, value, allowed in (
-            ("observation", observation, OBSERVATIONS),
-            ("job_id", job_id, ("id", "type")),
-            ("reward", reward, REWARDS),
-            ("invalid_action", invalid_action, ("end", "error")),
-        ):
-            if value not in allowed:
-                raise ConfigError(f"{name} must be {' or '.join(allowed)}, got {value!r}")
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise RenderModeError(f"render_mode must be ansi or None, got {render_mode!r}")
+        super().__init__(
+            "generated" if workload is None else workload,
+            render_mode,
+            observation=(observation, OBSERVATIONS),
+            job_id=(job_id, ("id", "type")),
+            reward=(reward, REWARDS),
+            invalid_action=(invalid_action, ("end", "error")),
+        )
         if settings is None:
             vms = None if cluster is None else make_cluster(cluster)
             try:
@@ -137,14 +143,12 @@ class VmPlacementEnv(gymnasium.Env):
                 raise ConfigError(f"unknown setting: {error}") from error
         elif changes or cluster is not None:
             raise ConfigError("settings are given together with cluster or single settings; expected one of them")
-        self.settings, self.render_mode = settings, render_mode
+        self.settings = settings
         self._per_job, self._strict = reward == "per_job", invalid_action == "error"
         self._full, self._with_prices, self._with_id = observation == "full", prices, job_id == "id"
-        self._price = np.array([vm.price_per_hour for vm in settings.cluster.vms])
-        self._source = _source(workload)
-        self._workload = _draw(self._source, 0)
+        self._price = _prices(settings)
+        self._workload = self._workload_of(self._source, 0)
         self._episode = Episode.of(self._workload, settings)
-        self._begun, self._seed = False, 0
         vms = len(settings.cluster)
         self.action_space = spaces.Discrete(vms + 1)
         parts: dict[str, spaces.Space] = {"action_mask": spaces.Box(0, 1, (vms + 1,), np.int8)}
@@ -154,6 +158,11 @@ class VmPlacementEnv(gymnasium.Env):
         parts |= {name: spaces.Box(0.0, _MOST, shape, np.float64) for name, shape in shapes.items()}
         self.observation_space = spaces.Dict(parts)
 
+    def read_text(self, text: str) -> PlacementWorkload | Callable[[int], PlacementWorkload]:
+        """Jobs of a file or trace, or a function that draws them."""
+        spec = parse_placement_jobs(text)
+        return spec.workload if spec.drawn else spec.workload()
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict, dict]:
         """Begin an episode.
 
@@ -161,13 +170,7 @@ class VmPlacementEnv(gymnasium.Env):
             seed: Chooses the jobs where they are drawn; from ``np_random`` when omitted.
             options: ``{"workload": ...}`` replaces the workload for this episode.
         """
-        super().reset(seed=seed)
-        unknown = set(options or {}) - {"workload"}
-        if unknown:
-            raise ConfigError(f"unknown options of reset: {', '.join(sorted(map(str, unknown)))}; expected workload")
-        self._seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
-        replaced = (options or {}).get("workload")
-        workload = _draw(self._source if replaced is None else _source(replaced), self._seed)
+        workload = self._draw(seed, options)
         if workload is not self._workload:
             self._workload, self._episode = workload, Episode.of(workload, self.settings)
         core.begin(self._episode.state.address)
@@ -186,10 +189,11 @@ class VmPlacementEnv(gymnasium.Env):
         if not self._begun or state.status != GOES_ON:
             raise ResetNeeded("the episode is over, or none has begun; call reset() before step()")
         action = check_action(state, action)
-        if self._strict and not self._mask()[action]:
+        if self._strict and not self._mask[action]:
             what = "waiting" if action == 0 else f"an executor on {self.settings.cluster.names[action - 1]}"
             raise InvalidDecisionError(
-                f"action {action} is masked: {what} is not valid for job {self._job.id} at {state.now_s:g} s"
+                f"action {action} is masked: {what} is not valid for job {self._job.id} at {state.now_s:g} s; "
+                f"expected one of {np.flatnonzero(self._mask).tolist()}"
             )
         job = state.job
         reward = float(core.step(state.address, action))
@@ -209,17 +213,15 @@ class VmPlacementEnv(gymnasium.Env):
         core.summary(self._episode.state.address, losses)
         return float(losses[job])
 
-    def _mask(self) -> np.ndarray:
-        mask = np.zeros(int(self.action_space.n), dtype=np.int8)
-        core.masked(self._episode.state.address, self._episode.other.address, mask)
-        return mask
-
     def _observe(self) -> tuple[dict, dict]:
         """Observation and info of the state; after the last job no action is valid."""
-        state, mask = self._episode.state, self._mask()
-        observation = {"action_mask": mask, **(self._full_parts() if self._full else self._paper_parts())}
+        state = self._episode.state
+        self._mask = np.zeros(int(self.action_space.n), dtype=np.int8)
+        core.masked(state.address, self._episode.other.address, self._mask)
+        parts = self._full_parts() if self._full else self._paper_parts()
+        observation = {"action_mask": self._mask.copy(), **parts}
         info = {
-            "action_mask": mask.copy(),
+            "action_mask": self._mask.copy(),
             "clock_s": state.now_s,
             "job": self._job.id,
             "status": STATUS_TEXTS[state.status],
@@ -268,18 +270,31 @@ class VmPlacementEnv(gymnasium.Env):
 
     def result(self) -> PlacementResult:
         """Outcome of the episode so far."""
-        if not self._begun:
-            raise ResetNeeded("no episode has begun; call reset() before result()")
+        self._require_begun("result")
         state = self._episode.state
         return PlacementResult.of_state(state, self._workload, self.settings, "environment", self._seed)
 
-    def render(self) -> str | None:
+    def play(self, episode: Episode, choose: Callable[[dict], Any]) -> None:
+        """Play an episode that has begun elsewhere to its end.
+
+        Args:
+            episode: Memory of the episode.
+            choose: Function of an observation that returns an action.
+
+        Raises:
+            ConfigError: The episode has another number of VMs.
+            InvalidDecisionError: An action is masked.
+        """
+        if (vms := len(episode.settings.cluster)) != len(self.settings.cluster):
+            raise ConfigError(f"the cluster has {vms} VMs; expected {len(self.settings.cluster)} as in the environment")
+        self._episode, self._workload, self._begun, self._strict = episode, episode.workload, True, True
+        self.settings, self._price = episode.settings, _prices(episode.settings)
+        observation, _ = self._observe()
+        while episode.state.status == GOES_ON:
+            observation, *_ = self.step(choose(observation))
+
+    def describe(self) -> str:
         """Clock, job and VMs as a text of a few lines."""
-        if self.render_mode is None:
-            gymnasium.logger.warn('render() shows nothing without a render mode; make the environment with "ansi"')
-            return None
-        if not self._begun:
-            raise ResetNeeded("no episode has begun; call reset() before render()")
         state, job = self._episode.state, self._job
         lines = [
             f"{state.now_s:.1f} s: {state.running} jobs run, cost {state.cost:.4f} {self.settings.cluster.currency}",
@@ -292,21 +307,6 @@ class VmPlacementEnv(gymnasium.Env):
         return "\n".join(lines)
 
 
-def _draw(source: Callable[[int], Any], seed: int) -> PlacementWorkload:
-    workload = source(seed)
-    if not isinstance(workload, PlacementWorkload):
-        raise ConfigError(f"the workload is {workload!r:.60} ({type(workload).__name__}); expected a PlacementWorkload")
-    return workload
-
-
-def _same(workload: Any, seed: int) -> Any:
-    return workload
-
-
-def _source(workload: Any) -> Callable[[int], PlacementWorkload]:
-    """Function of a seed that can be pickled, as lambdas cannot."""
-    workload = "generated" if workload is None else workload
-    if isinstance(workload, (str, Path)):
-        spec = parse_placement_jobs(str(workload))
-        workload = spec.workload if spec.drawn else spec.workload()
-    return workload if callable(workload) else partial(_same, workload)
+def _prices(settings: PlacementSettings) -> np.ndarray:
+    """Prices per hour, float64 [VMs]."""
+    return np.array([vm.price_per_hour for vm in settings.cluster.vms])

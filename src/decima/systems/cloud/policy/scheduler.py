@@ -119,9 +119,9 @@ class LearnedPlacement:
         memory.bind("weights", self.weights, copy=False)
         memory.configure(greedy=self.greedy)
 
-    def run_episode(self, state: Record, other: Record) -> None:
-        """Play an episode that has begun to its end."""
-        play(state, other, self.memory(state))
+    def run_episode(self, episode: Any) -> None:
+        """Play an episode that has begun to its end, see :class:`decima.systems.cloud.system.Episode`."""
+        play(episode.state, episode.other, self.memory(episode.state))
 
 
 def learned(policy: str = "cloud-fast", greedy: bool | None = None) -> LearnedPlacement:

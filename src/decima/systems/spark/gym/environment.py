@@ -18,18 +18,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.core.checks import check_whole
-from decima.core.errors import ConfigError, InvalidDecisionError, RenderModeError
+from decima.core.environment import SchedulingEnv
+from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
 from decima.systems.spark.decision import NUM_PARTS, PARTS, parts_of
 from decima.systems.spark.gym import kernel
 from decima.systems.spark.gym.kernel import F, V
 from decima.systems.spark.gym.padded import Memory, Padding
+from decima.systems.spark.gym.scheduler import SparkGymScheduler
 from decima.systems.spark.loop import new_state, spawn_generators
 from decima.systems.spark.result import Result, outcome_of, progress_of
 from decima.systems.spark.settings import Settings
@@ -48,7 +49,7 @@ _DERIVED = (
 )
 
 
-class SparkClusterEnv(gymnasium.Env):
+class SparkClusterEnv(SchedulingEnv):
     """The simulated cluster as a Gymnasium environment.
 
     Observation: a dict of padded arrays, see :data:`decima.systems.spark.gym.padded.LAYOUT`.
@@ -113,7 +114,7 @@ class SparkClusterEnv(gymnasium.Env):
         ConfigError: A parameter is out of range.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    workload_type, scheduler_type = Workload, SparkGymScheduler
 
     def __init__(
         self,
@@ -132,28 +133,20 @@ class SparkClusterEnv(gymnasium.Env):
         render_mode: str | None = None,
         **settings: Any,
     ) -> None:
-        if invalid_action not in INVALID_ACTIONS:
-            raise ConfigError(f"invalid_action must be {' or '.join(INVALID_ACTIONS)}, got {invalid_action!r}")
+        source = f"embedded:n={DEFAULT_JOBS}" if workload is None else workload
+        super().__init__(source, render_mode, invalid_action=(invalid_action, INVALID_ACTIONS))
         check_whole("delay_steps", delay_steps, least=0)
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise RenderModeError(f"render_mode must be ansi or None, got {render_mode!r}")
-        self.render_mode = render_mode
         self.settings = Settings.of_mode(mode, executors=executors, **settings)
         named = isinstance(objective, (str, Objective)) or not callable(objective)
         self._objective = get_objective(objective) if named else objective
         self.strict = invalid_action == "error"
         self._copy, self._log = copy, log
-        source = f"embedded:n={DEFAULT_JOBS}" if workload is None else workload
-        if isinstance(source, (str, Path)):
-            spec = parse_jobs(str(source))
-            source = spec.workload if spec.path is None else spec.workload(0)
-        self._make_workload = source if callable(source) else None
-        self._workload = _require_workload(source(0) if callable(source) else source)
-        self._tables = None if self._make_workload else WorkloadTables(self._workload, self.settings)
+        self._workload = self._workload_of(self._source, 0)
+        self._tables = None if self.varies else WorkloadTables(self._workload, self.settings)
         self.padding = Padding.for_workload(
             self._workload,
             self.settings,
-            varies=self._make_workload is not None,
+            varies=self.varies,
             jobs=max_jobs,
             stages=max_stages,
             edges=max_edges,
@@ -165,6 +158,15 @@ class SparkClusterEnv(gymnasium.Env):
         self.state: ClusterState | None = None
         self._over = True
         self.move_to(self.make_memory(1), 0)
+
+    def read_text(self, text: str) -> Workload | Callable[[int], Workload]:
+        """The jobs of a file, or a function that draws those of a source."""
+        spec = parse_jobs(text)
+        return spec.workload if spec.path is None else spec.workload(0)
+
+    @property
+    def _begun(self) -> bool:
+        return self.state is not None
 
     def _box(self, part) -> spaces.Box:
         size = self.padding.size
@@ -218,17 +220,10 @@ class SparkClusterEnv(gymnasium.Env):
 
     def begin(self, seed: int | None, options: dict[str, Any] | None = None) -> None:
         """Prepare an episode, see :meth:`reset`; the row then runs to its first decision."""
-        super().reset(seed=seed)
-        unknown = set(options or {}) - {"workload"}
-        if unknown:
-            raise ConfigError(f"unknown options of reset: {', '.join(sorted(map(str, unknown)))}; expected workload")
         self._over = True
-        self._seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
-        workload = (options or {}).get("workload")
-        if workload is None and self._make_workload is not None:
-            workload = self._make_workload(self._seed)
-        if workload is not None and workload is not self._workload:
-            self._workload, self._tables, self.state = _require_workload(workload), None, None
+        workload = self._draw(seed, options)
+        if workload is not self._workload:
+            self._workload, self._tables, self.state = workload, None, None
         if self.state is None:
             self._tables = self._tables or WorkloadTables(self._workload, self.settings)
             self.state = new_state(self._tables, self.settings, log_tasks=self._log, log_decisions=self._log)
@@ -307,16 +302,6 @@ class SparkClusterEnv(gymnasium.Env):
     def cut(self, masks: np.ndarray) -> tuple[np.ndarray, ...]:
         """Split masks in one row, [..., choices], into one array per number of an action."""
         return tuple([masks[..., cut] for cut in self._cuts])
-
-    def action_masks(self) -> np.ndarray:
-        """The present ``action_mask`` in one row, bool [choices of all numbers], for sb3-contrib.
-
-        Raises:
-            ResetNeeded: No episode has begun.
-        """
-        if self.state is None:
-            raise ResetNeeded("no episode has begun; call reset() before action_masks()")
-        return self._mask.astype(bool)
 
     def _cost_so_far(self) -> float:
         """Cost of the episode so far.
@@ -453,24 +438,12 @@ class SparkClusterEnv(gymnasium.Env):
 
     def result(self) -> Result:
         """Outcome of the episode so far; with its log if the environment keeps one."""
-        if self.state is None:
-            raise ResetNeeded("no episode has begun; call reset() before result()")
+        self._require_begun("result")
         return Result.of_state(self.state, self._workload, "environment", self._seed)
 
-    def render(self) -> str | None:
+    def describe(self) -> str:
         """The cluster as a text of a few lines."""
-        if self.render_mode is None:
-            gymnasium.logger.warn('render() shows nothing without a render mode; make the environment with "ansi"')
-            return None
-        if self.state is None:
-            raise ResetNeeded("no episode has begun; call reset() before render()")
         return describe_state(self.state, self._workload)
-
-
-def _require_workload(workload: object) -> Workload:
-    if not isinstance(workload, Workload):
-        raise ConfigError(f"the workload is {workload!r:.60} ({type(workload).__name__}); expected a Workload")
-    return workload
 
 
 # ---- a cluster state as a text of a few lines -----------------------------------------------------------------------

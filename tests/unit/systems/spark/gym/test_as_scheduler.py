@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import decima
+from decima.core.environment import as_scheduler
 from decima.core.errors import ConfigError
 from decima.systems.spark.gym.environment import SparkClusterEnv
-from decima.systems.spark.gym.scheduler import as_scheduler
 from decima.systems.spark.schedulers.interface import Observation
 
 
@@ -94,7 +94,7 @@ def test_a_policy_that_idles_finishes_as_in_the_environment():
 def test_mistakes_are_one_sentence():
     with pytest.raises(ConfigError, match="a policy is a function of an observation or has predict, got 3"):
         as_scheduler(3, SparkClusterEnv(JOBS, 5))
-    with pytest.raises(ConfigError, match=r"expected an environment decima/SparkCluster-v0"):
+    with pytest.raises(ConfigError, match=r"expected an environment such as decima/SparkCluster-v0"):
         as_scheduler(Shortest(), gymnasium.make("CartPole-v1"))
 
 

@@ -43,10 +43,8 @@ def test_one_number_per_action_and_one_row_per_observation():
 
 def test_stable_baselines3():
     stable_baselines3 = pytest.importorskip("stable_baselines3")
-    from stable_baselines3.common.env_checker import check_env
     from stable_baselines3.common.env_util import make_vec_env
 
-    check_env(gymnasium.make(ENVIRONMENT_ID, **OPTIONS).unwrapped)
     envs = make_vec_env(ENVIRONMENT_ID, n_envs=2, env_kwargs=OPTIONS)
     model = stable_baselines3.PPO("MultiInputPolicy", envs, n_steps=32, batch_size=32, seed=0).learn(64)
     scores = decima.compare(["fair", decima.as_scheduler(model)], "synthetic:n=3,sizes=xs", **TEST).scores
