@@ -64,8 +64,7 @@ def test_failures_have_no_score(folder, tmp_path):
     result["failures"] = {"embedded:n=20 seed 60001": "it raised"}
     (tmp_path / "fair.json").write_text(json.dumps(document))
     page = run("bench", "report", tmp_path).stdout
-    assert "| fair | heuristic | - | - | - |" in page
-    assert "| 1 of 4 |" in page
+    assert "| fair | heuristic | 1 of 4 failed | - | - |" in page
 
 
 def test_result_older_than_a_task_stays_valid(folder, tmp_path):
