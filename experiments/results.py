@@ -171,16 +171,16 @@ def _write_page(run: str, digests: dict) -> None:
 
 
 def _write_metrics(folder: Path) -> None:
-    """Write changes of the average JCT against tuned weighted fair (%) where ``dvc metrics`` and ``dvc plots`` look."""
-    found: dict[str, dict[str, float]] = {}
+    """Write changes of the average JCT (%) for ``dvc metrics`` and ``dvc plots``."""
+    changes: dict[str, dict[str, float]] = {}
     there = {name: path for name, table in _HEADLINES.items() if (path := folder / "tables" / f"{table}.csv").is_file()}
     for name, path in there.items():
         rows = pandas.read_csv(path).query("against == 'weighted_fair'")
         for row in rows.to_dict("records"):
             title = f"{name}, one job every {row['interarrival_s']:g} s" if "interarrival_s" in row else name
-            found.setdefault(title, {})[row["scheduler"]] = round(row["change_percent"], 2)
-    atomic_write_text(folder / METRICS, json.dumps(found, indent=1) + "\n")
-    rows = [(f"{title}: {name}", change) for title, each in found.items() for name, change in each.items()]
+            changes.setdefault(title, {})[row["scheduler"]] = round(row["change_percent"], 2)
+    atomic_write_text(folder / METRICS, json.dumps(changes, indent=1) + "\n")
+    rows = [(f"{title}: {name}", change) for title, each in changes.items() for name, change in each.items()]
     plot = pandas.DataFrame(rows, columns=["scheduler", "change_percent"])
     atomic_write_text(folder / PLOTS, plot.to_csv(index=False))
 

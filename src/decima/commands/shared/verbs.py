@@ -201,9 +201,8 @@ class DecimaGroup(VerbGroup):
         except DecimaError as error:
             _fail(str(error), BAD_INPUT)
         except typer.TyperException as error:  # wrong options
-            said = error.format_message()
-            context = None if "Possible option" in said or "Did you mean" in said else getattr(error, "ctx", None)
-            _fail(f"{said.rstrip('.')}; see '{context.command_path} --help'" if context else said, BAD_INPUT)
+            said, at = error.format_message(), getattr(error, "ctx", None)
+            _fail(f"{said.rstrip('.')}; see '{at.command_path} --help'" if at and said[-1] != "?" else said, BAD_INPUT)
         except typer.Abort:
             _fail("interrupted", INTERRUPTED)
         except ModuleNotFoundError as error:
