@@ -140,7 +140,7 @@ $(TORCH_STAMP): $(STAMP)
 	$(BIN)/python -m venv --clear $(@D)
 	echo "$(CURDIR)/$(VENV)/lib/$$(ls $(VENV)/lib)/site-packages" > $(@D)/lib/$$(ls $(@D)/lib)/site-packages/base.pth
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 torch-geometric==2.8.1 deap==1.4.4 \
-		stable-baselines3==2.9.2 sb3-contrib==2.9.2 dm-tree lz4 ormsgpack
+		stable-baselines3==2.9.2 sb3-contrib==2.9.2 dm-tree==0.1.10 lz4==4.4.5 ormsgpack==1.13.1
 	touch $@
 test-torch: $(TORCH_STAMP)
 	PYTHONPATH=src:. .venv-torch/bin/python -m pytest -n 0 -p no:benchmark $(LIMITS) $(PYTEST_FLAGS) \
