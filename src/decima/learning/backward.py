@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 
 from decima.core.jit import intrinsic, njit
-from decima.learning.dense import call_dense, call_outer, dense_layer, outer_product
+from decima.learning.dense import call_dense, call_outer, dense_layer, matrix_at, outer_product, rows_at
 from decima.learning.perceptron import LEAK
 
 # Numbers before those of the layers: number of layers, whether the output is rectified, width of the output.
@@ -49,10 +49,9 @@ def layer(
     code, x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
 ):
     """:func:`decima.learning.dense.dense` on flat float32 arrays, neighbouring inputs side by side."""
-    call_dense(
-        code.dense, _pointer(x), x_first, x_stride, rows, inputs, _pointer(w), w_first, _pointer(b), b_first, b_stride,
-        _pointer(out), o_first, o_stride, outputs, rectify,
-    )  # fmt: skip
+    matrix, bias = matrix_at(_pointer(w), w_first, inputs, outputs), rows_at(_pointer(b), b_first, b_stride)
+    to = rows_at(_pointer(out), o_first, o_stride)
+    call_dense(code.dense, rows_at(_pointer(x), x_first, x_stride), rows, matrix, bias, to, rectify)
 
 
 @njit

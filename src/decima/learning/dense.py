@@ -6,6 +6,7 @@ chain of multiply-adds in the order of the inputs, so results do not depend on h
 """
 
 import ctypes
+from collections import namedtuple
 
 from llvmlite import ir
 from numba import types
@@ -16,8 +17,24 @@ from decima.core.decision import CompiledDecision, decision_at
 from decima.core.jit import intrinsic, njit
 from decima.learning.perceptron import LEAK
 
+#: Numbers in rows: row r begins at ``first + r * stride`` of ``values``, a float32 pointer or array.
+Rows = namedtuple("Rows", ["values", "first", "stride"])
+#: A matrix [inputs, outputs], row by row from ``first`` on.
+Matrix = namedtuple("Matrix", ["values", "first", "inputs", "outputs"])
 _FLOAT = ir.FloatType()
 _POINTER = types.CPointer(types.float32)
+
+
+@njit
+def rows_at(values, first, stride):
+    """:class:`Rows` with whole numbers of one type."""
+    return Rows(values, first, stride)
+
+
+@njit
+def matrix_at(values, first, inputs, outputs):
+    """:class:`Matrix` with whole numbers of one type."""
+    return Matrix(values, first, inputs, outputs)
 
 
 def _make_block(width: int, group: int):
@@ -36,19 +53,15 @@ def _make_block(width: int, group: int):
         return builder.load(builder.bitcast(address, vector.as_pointer()), align=4, typ=vector)
 
     @numba_intrinsic
-    def block(
-        _typing, x, x_first, x_stride, x_step, rows, inputs, w, w_first, w_stride, b, b_first, b_stride, out, first,
-        stride, act,
-    ):  # fmt: skip
+    def block(_typing, x, x_step, rows, inputs, w, bias, out, act):
         integer = types.int64
-        signature = types.void(
-            _POINTER, integer, integer, integer, integer, integer, _POINTER, integer, integer,
-            _POINTER, integer, integer, _POINTER, integer, integer, integer,
-        )  # fmt: skip
+        signature = types.void(x, integer, integer, integer, w, bias, out, integer)
 
         def codegen(context, builder, _signature, args):
-            x, x_first, x_stride, x_step, rows, inputs, w, w_first, w_stride = args[:9]
-            b, b_first, b_stride, out, o_first, o_stride, act = args[9:]
+            x, x_step, rows, inputs, w, bias, out, act = args
+            (x, x_first, x_stride), (w, w_first, w_stride), (b, b_first, b_stride), (out, o_first, o_stride) = (
+                cgutils.unpack_tuple(builder, each, 3) for each in (x, w, bias, out)
+            )
             word = ir.IntType(64)
             zero = ir.Constant(vector, 0.0) if width == 1 else ir.Constant(vector, [0.0] * width)
             suffix = "f32" if width == 1 else f"v{width}f32"
@@ -111,59 +124,35 @@ _block1 = _make_block(1, 8)
 
 
 @njit(compiled=True)
-def dense(
-    x, x_first, x_stride, x_step, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs,
-    rectify,
-):  # fmt: skip
-    """``out = act(x @ W + b)`` for ``rows`` rows.
+def dense(x, x_step, count, w, bias, out, rectify):
+    """``out = act(x @ W + b)`` for some rows.
 
     Args:
-        x: float32 pointer; value i of row r is at ``x_first + r * x_stride + i * x_step``.
-        x_first: Index of the first value.
-        x_stride: Values from one row to the next.
+        x: :class:`Rows`, inputs: value i of a row is ``i * x_step`` behind its first.
         x_step: Values from one input to the next.
-        rows: Number of rows.
-        inputs: Width of the input.
-        w: float32 pointer to weights; W is [inputs, outputs], row by row.
-        w_first: Index of W.
-        b: float32 pointer to biases; row r has its own from ``b_first + r * b_stride``, or all share one with stride 0.
-        b_first: Index of the first bias, -1 for no bias.
-        b_stride: Values from one row's biases to the next.
-        out: float32 pointer, must not overlap the rows of x that are still to be read.
-        o_first: Index of the first output.
-        o_stride: Values from one output row to the next.
-        outputs: Width of the output.
+        count: Number of rows.
+        w: :class:`Matrix` W.
+        bias: :class:`Rows`, b: every row has its own, or all share one with stride 0; none if ``first`` is -1.
+        out: :class:`Rows`; must not overlap the rows of x that are still to be read.
         rectify: 1 for a leaky rectifier, 0 for none.
     """
     column = 0
-    while column < outputs:
-        left = outputs - column
-        bias = b_first + column if b_first >= 0 else -1
-        start = o_first + column
-        weight = w_first + column
+    while column < w.outputs:
+        left = w.outputs - column
+        weights = Rows(w.values, w.first + column, w.outputs)
+        b = Rows(bias.values, bias.first + column if bias.first >= 0 else -1, bias.stride)
+        to = Rows(out.values, out.first + column, out.stride)
         if left >= 32:
-            _block32(
-                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, start, o_stride,
-                rectify,
-            )  # fmt: skip
+            _block32(x, x_step, count, w.inputs, weights, b, to, rectify)
             column += 32
         elif left >= 16:
-            _block16(
-                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, start, o_stride,
-                rectify,
-            )  # fmt: skip
+            _block16(x, x_step, count, w.inputs, weights, b, to, rectify)
             column += 16
         elif left >= 8:
-            _block8(
-                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, start, o_stride,
-                rectify,
-            )  # fmt: skip
+            _block8(x, x_step, count, w.inputs, weights, b, to, rectify)
             column += 8
         else:
-            _block1(
-                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, start, o_stride,
-                rectify,
-            )  # fmt: skip
+            _block1(x, x_step, count, w.inputs, weights, b, to, rectify)
             column += 1
 
 
@@ -172,19 +161,17 @@ class _CompiledLayer(CompiledDecision):
 
     compiled, i64 = True, types.int64
     signature = types.void(
-        _POINTER, i64, i64, i64, i64, _POINTER, i64, _POINTER, i64, i64, _POINTER, i64, i64, i64, i64
+        _POINTER, i64, i64, i64, _POINTER, i64, i64, i64, _POINTER, i64, i64, _POINTER, i64, i64, i64
     )
 
 
 @_CompiledLayer
 def dense_layer(
-    x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
+    x, x_first, x_stride, count, w, w_first, inputs, outputs, b, b_first, b_stride, out, o_first, o_stride, rectify
 ):
-    """Separately compiled layer :func:`dense`; its address is ``net_dense`` of the policy's record."""
-    dense(
-        x, x_first, x_stride, 1, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs,
-        rectify,
-    )  # fmt: skip
+    """Layer :func:`dense` by address (``net_dense`` of a policy's record); calls by address take no structs."""
+    of_x, bias, to = Rows(x, x_first, x_stride), Rows(b, b_first, b_stride), Rows(out, o_first, o_stride)
+    dense(of_x, 1, count, Matrix(w, w_first, inputs, outputs), bias, to, rectify)
 
 
 class _CompiledProduct(CompiledDecision):
@@ -195,36 +182,42 @@ class _CompiledProduct(CompiledDecision):
 @_CompiledProduct
 def outer_product(x, x_first, x_stride, rows, inputs, d, d_first, outputs, out, o_first):
     """Product ``x.T @ d``, added to a matrix [inputs, outputs]; see :func:`call_outer`."""
-    dense(x, x_first, 1, x_stride, inputs, rows, d, d_first, out, o_first, outputs, out, o_first, outputs, outputs, 0)
+    sums = Rows(out, o_first, outputs)
+    dense(Rows(x, x_first, 1), x_stride, inputs, Matrix(d, d_first, rows, outputs), sums, sums, 0)
 
 
 def _call_from_python(function, *arguments):
     """The same in plain Python, where the layers stay compiled: nobody steps through vector instructions."""
     pointer = ctypes.POINTER(ctypes.c_float)
-    decision_at(function)(*(each if isinstance(each, pointer) else int(each) for each in arguments))
+    flat = [each for part in arguments for each in (part if isinstance(part, tuple) else (part,))]
+    decision_at(function)(*(each if isinstance(each, pointer) else int(each) for each in flat))
 
 
-def _call(function_signature):
-    """Code that calls the function at the address that comes first."""
+def _call(target, *given):
+    """Code that calls the function of type ``target`` at the address that comes first; structs become their members."""
 
     def codegen(context, builder, signature, args):
-        kinds = [context.get_value_type(type_) for type_ in signature.args[1:]]
+        known, values = [], []
+        for type_, value in zip(signature.args[1:], args[1:], strict=True):
+            parts = type_.types if isinstance(type_, types.BaseTuple) else (type_,)
+            known += parts
+            values += cgutils.unpack_tuple(builder, value, len(parts)) if parts[0] is not type_ else [value]
+        values = [context.cast(builder, *each) for each in zip(values, known, target.args, strict=True)]
+        kinds = [context.get_value_type(type_) for type_ in target.args]
         function = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), kinds).as_pointer())
-        builder.call(function, args[1:])
+        builder.call(function, values)
         return context.get_dummy_value()
 
-    return types.void(types.int64, *function_signature.args), codegen
+    return types.void(types.int64, *given), codegen
 
 
 @intrinsic(_call_from_python)
 def call_outer(_typing, product, x, x_first, x_stride, rows, inputs, d, d_first, outputs, out, o_first):
     """Call the product compiled at address ``product``."""
-    return _call(_CompiledProduct.signature)
+    return _call(_CompiledProduct.signature, *_CompiledProduct.signature.args)
 
 
 @intrinsic(_call_from_python)
-def call_dense(
-    _typing, layer, x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, first, stride, width, act
-):  # fmt: skip
-    """Call the layer compiled at address ``layer``."""
-    return _call(_CompiledLayer.signature)
+def call_dense(_typing, layer, x, count, w, bias, out, rectify):
+    """Call the layer compiled at address ``layer``, see :func:`dense`; neighbouring inputs are side by side."""
+    return _call(_CompiledLayer.signature, x, types.int64, w, bias, out, types.int64)

@@ -5,7 +5,7 @@ import pytest
 from numba import njit, types
 from numba.extending import intrinsic
 
-from decima.learning.dense import dense
+from decima.learning.dense import Matrix, Rows, dense
 from decima.learning.perceptron import LEAK
 
 
@@ -21,7 +21,8 @@ def _floats_at(_typing, address):
 def _run(x, w, out, rows, inputs, outputs, bias, rectify):
     first = inputs * outputs if bias else -1
     x, w, out = _floats_at(x), _floats_at(w), _floats_at(out)
-    dense(x, 0, inputs, 1, rows, inputs, w, 0, w, first, 0, out, 0, outputs, outputs, rectify)
+    matrix, bias = Matrix(w, 0, inputs, outputs), Rows(w, first, 0)
+    dense(Rows(x, 0, inputs), 1, rows, matrix, bias, Rows(out, 0, outputs), rectify)
 
 
 @pytest.mark.parametrize("outputs", [1, 3, 8, 16, 32, 50])
@@ -59,7 +60,8 @@ def test_grouping_of_rows_changes_nothing():
 @njit
 def _add(x, w, out, rows, inputs, outputs):
     x, w, out = _floats_at(x), _floats_at(w), _floats_at(out)
-    dense(x, 0, inputs, 1, rows, inputs, w, 0, out, 0, outputs, out, 0, outputs, outputs, 0)
+    to = Rows(out, 0, outputs)
+    dense(Rows(x, 0, inputs), 1, rows, Matrix(w, 0, inputs, outputs), to, to, 0)
 
 
 @pytest.mark.parametrize("outputs", [1, 16, 35])

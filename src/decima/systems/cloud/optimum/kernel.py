@@ -10,6 +10,8 @@ million.
 What the jobs to come lose at least is said by :mod:`decima.systems.cloud.optimum.bounds`.
 """
 
+from collections import namedtuple
+
 import numpy as np
 
 from decima.core.cache import cached
@@ -20,6 +22,18 @@ from decima.systems.cloud.workload import NETWORK_BOUND
 CHILDREN = 16384  # most placements of one job that are listed
 # Entries of ``cursor``: depth of the search, nodes so far, whether it is over, whether a node had too many placements.
 DEPTH, NODES, OVER, TOO_MANY, NUM_CURSOR = 0, 1, 2, 3, 4
+
+#: Jobs, VMs and prices (see :func:`decima.systems.cloud.optimum.bounds.interval_bound`); float64 [3], loss per cost
+#: and per second of run time, per cent of the penalty; int64 [jobs, jobs], places for the second job that the first
+#: may take if it still runs then; float64 [jobs + 1], least loss from a job on with an empty cluster, NaN where not
+#: known, 0 at the end.
+Period = namedtuple("Period", ["jobs", "vms", "prices", "weights", "taken", "known"])
+#: Rows by depth, see ``_release``; children by depth, see ``_list_children``; room for rules; hashes (uint64) of
+#: what was met, at places by their last bits, and their losses, a power of two of them.
+Memory = namedtuple("Memory", ["state", "lists", "scratch", "seen"])
+#: Float64 [1], least loss found so far, or a value to be beaten; int64 [jobs, VMs], receives the placement of the jobs
+#: before the next number; int64 [1], where it is continued by what is known.
+Best = namedtuple("Best", ["loss", "counts", "reached"])
 
 
 @njit
@@ -195,30 +209,19 @@ def _enter(jobs, depth, state, scratch):
 
 
 @cached(njit(cache=True, nogil=True))
-def search_period(
-    jobs, vms, prices, weights, taken, start, known, cursor, best, best_counts, reached, state, lists, scratch, seen,
-    nodes,
-):  # fmt: skip
+def search_period(period, memory, start, cursor, best, nodes):
     """Continue the search over jobs ``start`` and later of a period for some nodes.
 
     Args:
-        jobs: See :func:`decima.systems.cloud.optimum.bounds.interval_bound`.
-        vms: See there.
-        prices: See there.
-        weights: float64 [3]: loss per cost and per second of run time, per cent of the penalty.
-        taken: int64 [jobs, jobs], places for the second job that the first may take if it still runs then.
+        period: :class:`Period`.
+        memory: :class:`Memory`.
         start: Where the search begins, with an empty cluster.
-        known: float64 [jobs + 1], least loss from a job on with an empty cluster, NaN where not known; 0 at the end.
         cursor: int64 [NUM_CURSOR], kept between calls.
-        best: float64 [1], least loss found so far, or a value that is to be beaten.
-        best_counts: int64 [jobs, VMs], receives the placement of the jobs before ``reached[0]``.
-        reached: int64 [1], where the best one is continued by what is known.
-        state: Rows by depth, see ``_release``.
-        lists: Children by depth, see ``_list_children``.
-        scratch: Room for rules.
-        seen: Hashes (uint64) of what was met, at places by their last bits, and their losses; a power of two of them.
+        best: :class:`Best`.
         nodes: Nodes of this call.
     """
+    jobs, vms, prices, weights, taken, known = period
+    state, lists, scratch, seen = memory
     free_cores, free_memory, until, clock, loss, running, active, counts, finish = state
     children, following, placements, losses, order = lists
     count = len(jobs.arrival)
@@ -227,7 +230,7 @@ def search_period(
     if depth < 0:  # the root
         depth = start
         _enter(jobs, depth, state, scratch)
-        cutoff = best[0]
+        cutoff = best.loss[0]
         for job in range(depth + 1, count):
             cutoff -= weights[1] * jobs.least[job]
         if not _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
@@ -248,7 +251,7 @@ def search_period(
         child = order[depth, following[depth]]
         following[depth] += 1
         total = loss[depth] + losses[depth, child]
-        limit = best[0] if np.isinf(best[0]) else best[0] - 1e-9 * abs(best[0])
+        limit = best.loss[0] if np.isinf(best.loss[0]) else best.loss[0] - 1e-9 * abs(best.loss[0])
         if total + rest >= limit:
             following[depth] = children[depth]  # all others lose more
             continue
@@ -290,11 +293,11 @@ def search_period(
         if empty:
             total += known[below]
             if total < limit:
-                best[0] = total
-                reached[0] = below
+                best.loss[0] = total
+                best.reached[0] = below
                 for job in range(start, below):
                     for vm in range(free_cores.shape[1]):
-                        best_counts[job, vm] = counts[job, vm]
+                        best.counts[job, vm] = counts[job, vm]
             continue
         cutoff = limit - total - rest + weights[1] * jobs.least[below]
         if not _list_children(jobs, vms, weights, below, cutoff, state, lists, scratch):

@@ -62,35 +62,31 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
     """
     count, vms = len(problem), len(problem.vms.cores)
     taken = places_taken(problem)
-    state, lists, scratch = _memory(problem)
     known = np.full(count + 1, np.nan)
     known[count] = 0.0
+    period = kernel.Period(problem.jobs, problem.vms, problem.prices, problem.weights, taken, known)
     placements = np.zeros((count, count, vms), dtype=np.int64)
     spent = 0
     places = 1 << min(MOST_SEEN, nodes.bit_length())
-    seen = np.zeros(places, dtype=np.uint64), np.zeros(places)
+    memory = _memory(problem, places)
     for start in [job for job in range(count - 1, -1, -1) if job == 0 or _may_be_empty(problem, job)]:
         loss, placements[start, start:] = begin(start)
-        seen[0][:] = 0
+        memory.seen[0][:] = 0
         if spent > nodes:
             continue  # what is known is the placement to begin with
         cursor = np.zeros(kernel.NUM_CURSOR, dtype=np.int64)
         cursor[kernel.DEPTH] = -1
-        best = np.array([loss])
-        counts, reached = np.zeros((count, vms), dtype=np.int64), np.zeros(1, dtype=np.int64)
-        find_empty(problem, state, start)
+        best = kernel.Best(np.array([loss]), whole(count, vms), whole(1))
+        find_empty(problem, memory.state, start)
         while not (cursor[kernel.OVER] or cursor[kernel.TOO_MANY]) and spent + cursor[kernel.NODES] <= nodes:
-            kernel.search_period(
-                problem.jobs, problem.vms, problem.prices, problem.weights, taken, start, known, cursor, best, counts,
-                reached, state, lists, scratch, seen, STEP,
-            )  # fmt: skip
+            kernel.search_period(period, memory, start, cursor, best, STEP)
             check_stop()
         spent += int(cursor[kernel.NODES])
-        loss = float(best[0])
-        if reached[0]:
-            placements[start, start : reached[0]] = counts[start : reached[0]]
-            if reached[0] < count:
-                placements[start, reached[0] :] = placements[reached[0], reached[0] :]
+        loss, reached = float(best.loss[0]), int(best.reached[0])
+        if reached:
+            placements[start, start:reached] = best.counts[start:reached]
+            if reached < count:
+                placements[start, reached:] = placements[reached, reached:]
         if cursor[kernel.OVER]:
             known[start] = loss
     return Solved(placements[0], loss, spent, not np.isnan(known[0]))
@@ -102,7 +98,7 @@ def _may_be_empty(problem: Problem, job: int) -> bool:
     return bool((arrival[:job] + least[:job] <= arrival[job]).all())
 
 
-def _memory(problem: Problem) -> tuple[tuple, tuple, tuple]:
+def _memory(problem: Problem, places: int) -> kernel.Memory:
     rows, vms, size = len(problem) + 1, len(problem.vms.cores), kernel.CHILDREN
     lists = (
         whole(rows),
@@ -111,7 +107,8 @@ def _memory(problem: Problem) -> tuple[tuple, tuple, tuple]:
         np.zeros((rows, size)),
         whole(rows, size),
     )
-    return fresh_state(problem), lists, (whole(vms), whole(vms), whole(vms), room_of_bound(problem))
+    scratch = whole(vms), whole(vms), whole(vms), room_of_bound(problem)
+    return kernel.Memory(fresh_state(problem), lists, scratch, (np.zeros(places, dtype=np.uint64), np.zeros(places)))
 
 
 def sub_workload(workload: PlacementWorkload, first: int, last: int) -> PlacementWorkload:

@@ -6,7 +6,7 @@ from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.core.random import draw_uniform, next_raw
 from decima.learning.choosing import best_of, draw, weigh
-from decima.learning.dense import call_dense
+from decima.learning.dense import call_dense, matrix_at, rows_at
 from decima.systems.cloud.engine import fill_mask, is_off, loss_of, ready_at, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
 from decima.systems.cloud.policy.features import choose_units, fill_rows, fill_vector, update_job
@@ -68,18 +68,17 @@ def score_actions(s, p, count):
         fill_rows(s, p, count)
     rows = 1 if p.vector else count
     half = (s.num_vms + 1) * p.width
-    source, first, stride = p.x, 0, p.inputs
+    source = rows_at(p.x, 0, p.inputs)
     for layer in range(p.num_layers):
         at = 4 * layer
         outputs = p.layers[at + 3]
-        target = (layer & 1) * half
-        call_dense(
-            p.net_dense, source, first, stride, rows, p.layers[at + 2], p.weights, p.layers[at], p.weights,
-            p.layers[at + 1], 0, p.hidden, target, outputs, outputs, 1 if layer < p.num_layers - 1 else 0,
-        )  # fmt: skip
-        source, first, stride = p.hidden, target, outputs
+        matrix = matrix_at(p.weights, p.layers[at], p.layers[at + 2], outputs)
+        target = rows_at(p.hidden, (layer & 1) * half, outputs)
+        bias = rows_at(p.weights, p.layers[at + 1], 0)
+        call_dense(p.net_dense, source, rows, matrix, bias, target, 1 if layer < p.num_layers - 1 else 0)
+        source = target
     for index in range(count):
-        p.score[index] = p.hidden[first + (p.actions[index] if p.vector else index)]
+        p.score[index] = p.hidden[source.first + (p.actions[index] if p.vector else index)]
 
 
 @njit

@@ -12,7 +12,7 @@ import numpy as np
 from decima.core.decision import CompiledDecision
 from decima.core.jit import njit
 from decima.learning.choosing import draw, weigh
-from decima.learning.dense import call_dense
+from decima.learning.dense import call_dense, matrix_at, rows_at
 from decima.learning.perceptron import LEAK
 from decima.systems.heterogeneous.fields import plan_at
 from decima.systems.heterogeneous.policy.architecture import HEAD, JOBS, NET_SIZE, NETS, NODES
@@ -41,20 +41,16 @@ def _run(policy, net, first_layer, x, x_first, x_stride, rows, out, o_first, o_s
     at = net * NET_SIZE
     count = policy.layout[at]
     half = policy.widest * rows
-    source, s_first, s_stride = x, x_first, x_stride
+    w, source = policy.weights, rows_at(x, x_first, x_stride)
     for layer in range(first_layer, count):
         entry = at + HEAD + 4 * layer
         outputs = policy.layout[entry + 3]
         last = layer == count - 1
-        target = out if last else policy.hidden
-        t_first = o_first if last else (layer & 1) * half
-        t_stride = o_stride if last else outputs
-        call_dense(
-            policy.dense, source, s_first, s_stride, rows, policy.layout[entry + 2], policy.weights,
-            policy.layout[entry], policy.weights, policy.layout[entry + 1], 0,
-            target, t_first, t_stride, outputs, 0 if last else 1,
-        )  # fmt: skip
-        source, s_first, s_stride = target, t_first, t_stride
+        target = rows_at(out, o_first, o_stride) if last else rows_at(policy.hidden, (layer & 1) * half, outputs)
+        matrix = matrix_at(w, policy.layout[entry], policy.layout[entry + 2], outputs)
+        bias = rows_at(w, policy.layout[entry + 1], 0)
+        call_dense(policy.dense, source, rows, matrix, bias, target, 0 if last else 1)
+        source = target
 
 
 @njit
@@ -145,12 +141,10 @@ def _embed(state, policy, job):
     entry = Q * NET_SIZE + HEAD
     kernel = policy.layout[entry]
     q_width = policy.first_width
-    offset = first * q_width
+    w, none, to = policy.weights, rows_at(policy.weights, -1, 0), rows_at(policy.first, first * q_width, q_width)
     if not policy.graph:
-        call_dense(
-            policy.dense, policy.x, first * features, features, nodes, features, policy.weights, kernel,
-            policy.weights, -1, 0, policy.first, offset, q_width, q_width, 0,
-        )  # fmt: skip
+        x = rows_at(policy.x, first * features, features)
+        call_dense(policy.dense, x, nodes, matrix_at(w, kernel, features, q_width), none, to, 0)
         return
     _run(policy, INPUT, 0, policy.x, first * features, features, nodes, policy.base, 0, width)
     for index in range(nodes * width):
@@ -189,14 +183,10 @@ def _embed(state, policy, job):
     else:
         for k in range(width):
             policy.cluster_f[job * width + k] = policy.y[job * width + k]
-    call_dense(
-        policy.dense, policy.y, job * width, width, 1, width, policy.weights, kernel + both * q_width,
-        policy.weights, -1, 0, policy.shared, 0, q_width, q_width, 0,
-    )  # fmt: skip
-    call_dense(
-        policy.dense, policy.rows, 0, both, nodes, both, policy.weights, kernel,
-        policy.shared, 0, 0, policy.first, offset, q_width, q_width, 0,
-    )  # fmt: skip
+    y, shared = rows_at(policy.y, job * width, width), rows_at(policy.shared, 0, 0)
+    call_dense(policy.dense, y, 1, matrix_at(w, kernel + both * q_width, width, q_width), none, shared, 0)
+    x, matrix = rows_at(policy.rows, 0, both), matrix_at(w, kernel, both, q_width)
+    call_dense(policy.dense, x, nodes, matrix, shared, to, 0)
 
 
 @njit
@@ -244,10 +234,9 @@ def _score(state, policy):
     kernel = policy.layout[entry] + (features + 2 * width) * policy.first_width
     q_width = policy.first_width
     if policy.graph:
-        call_dense(
-            policy.dense, policy.z, 0, width, 1, width, policy.weights, kernel,
-            policy.weights, policy.layout[entry + 1], 0, policy.shared, 0, q_width, q_width, 0,
-        )  # fmt: skip
+        z, matrix = rows_at(policy.z, 0, width), matrix_at(policy.weights, kernel, width, q_width)
+        bias, shared = rows_at(policy.weights, policy.layout[entry + 1], 0), rows_at(policy.shared, 0, q_width)
+        call_dense(policy.dense, z, 1, matrix, bias, shared, 0)
     else:
         for k in range(q_width):
             policy.shared[k] = policy.weights[policy.layout[entry + 1] + k]

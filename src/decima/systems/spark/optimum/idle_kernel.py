@@ -5,11 +5,22 @@ wait. Rows are numbered; values are float64 [rows, short + 1, long + 1]. Where a
 so of such rows only the entries without one mean anything.
 """
 
+from collections import namedtuple
+
 from decima.core.cache import cached
 from decima.core.jit import njit
 
 # Ways to start jobs, the first index of tables: as a step ends, and during it, rounded down and up to whole steps.
 AT_END, EARLY, LATE = 0, 1, 2
+#: Row one step later, int64 [rows]; free executors, int64 [rows]; row after a short job was started in each way,
+#: int64 [ways, rows], -1 where none can be; row after 0, 1, ... long jobs were, int64 [ways, rows, executors + 1];
+#: probability that one more job arrives in the step after 0, 1, ... did, float64 [most]; probability that a job is
+#: long.
+Model = namedtuple("Model", ["elapse", "free", "short_starts", "long_starts", "following", "part_long"])
+#: Whether what costs least is chosen, and kept, or the choices are given; long jobs to start when the step is over,
+#: int64 [rows, long + 1]; the same after the first, second, ... arrival of a step, that of a long job (0), which is
+#: counted, or of a short one (1), which was started, int64 [most, 2, rows, long + 1].
+Rule = namedtuple("Rule", ["search", "at_end", "at_once"])
 
 
 @njit
@@ -44,32 +55,22 @@ def _choose(value, long_starts, one, two, row, other, long, search, choice):
 
 
 @cached(njit(cache=True, nogil=True))
-def sweep(
-    value, passed, work, new, elapse, free, short_starts, long_starts, following, part_long, prices, search, at_end,
-    at_once,
-):  # fmt: skip
+def sweep(values, model, prices, rule):
     """Advance every value by one step of time.
 
     Args:
-        value: Values at the beginning, float64 [rows, short + 1, long + 1].
-        passed: Memory of the same shape: values when the step is over and nothing arrived.
-        work: Memory of the same shape.
-        new: Receives the values; same shape.
-        elapse: Row one step later, int64 [rows].
-        free: Free executors, int64 [rows].
-        short_starts: Row after a short job was started in each way, int64 [ways, rows]; -1 where none can be.
-        long_starts: Row after 0, 1, ... long jobs were, int64 [ways, rows, executors + 1].
-        following: Probability that one more job arrives in the step after 0, 1, ... did, float64 [most].
-        part_long: Probability that a job is long.
+        values: Float64 [rows, short + 1, long + 1] each: values at the beginning, memory for values when the step is
+            over and nothing arrived, memory, and where the new values go.
+        model: :class:`Model`.
         prices: Cost of a job in the system per step, and of one that is turned away; float64 [2].
-        search: Choose what costs least, and keep it; otherwise the choices are given.
-        at_end: Long jobs to start when the step is over, int64 [rows, long + 1].
-        at_once: The same after the first, second, ... arrival of a step, that of a long job (0), which is counted, or
-            of a short one (1), which was started; int64 [most, 2, rows, long + 1].
+        rule: :class:`Rule`.
 
     Returns:
         Least and largest difference of ``new`` and ``value`` over all states that can be.
     """
+    value, passed, work, new = values
+    elapse, free, short_starts, long_starts, following, part_long = model
+    search, at_end, at_once = rule
     rows, shorts, longs = value.shape
     executors = long_starts.shape[2] - 1
     holding, turned = prices

@@ -32,7 +32,7 @@ from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.core.interrupts import check_stop
 from decima.core.progress import progress_bar
-from decima.systems.spark.optimum.idle_kernel import sweep
+from decima.systems.spark.optimum.idle_kernel import Model, Rule, sweep
 
 if TYPE_CHECKING:
     import pandas
@@ -342,12 +342,10 @@ class _Model:
         """Sweep until the bounds are ``enough``; values, lower and upper bound."""
         value = start.copy()
         passed, work, new = np.zeros((3, *value.shape))
+        model = Model(*self._tables, self._following, float(self.cluster.share))
         while True:
             check_stop()
-            low, high = sweep(
-                value, passed, work, new, *self._tables, self._following, float(self.cluster.share), prices, search,
-                at_end, at_once,
-            )  # fmt: skip
+            low, high = sweep((value, passed, work, new), model, prices, Rule(search, at_end, at_once))
             value, new = new, value
             self.sweeps += 1
             if enough(low, high):

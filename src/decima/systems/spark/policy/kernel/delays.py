@@ -8,6 +8,7 @@ from math import log
 from decima.core.checks import LARGEST_MS
 from decima.core.jit import njit
 from decima.learning.choosing import best_of, draw, weigh
+from decima.learning.dense import rows_at
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel import layout as place
 from decima.systems.spark.policy.kernel.embedding import run_layers
@@ -47,7 +48,7 @@ def _weigh_delays(state, stage):
         ask_python(state, place.D, count)
     else:
         width = stage_context(state, stage, policy.net_layout[place.DELAY_CONTEXT])
-        run_layers(state, place.D, 0, policy.net_input, 0, width, 1, policy.net_score, 0, count)
+        run_layers(state, place.D, 0, rows_at(policy.net_input, 0, width), 1, rows_at(policy.net_score, 0, count))
     if not scores_finite(state, count):
         return 0, 0.0
     return best_of(policy.net_score, count), weigh(policy.net_score, policy.net_weight, count)

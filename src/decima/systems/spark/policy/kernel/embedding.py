@@ -10,7 +10,7 @@ stage that runs again, because its outputs were lost, children may have finished
 import numpy as np
 
 from decima.core.jit import njit
-from decima.learning.dense import call_dense
+from decima.learning.dense import call_dense, matrix_at, rows_at
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel import layout as place
@@ -24,7 +24,7 @@ GROUP = 256
 
 
 @njit
-def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_stride):
+def run_layers(state, net, start, x, rows, out):
     """Send rows through the layers of a perceptron from ``start`` on."""
     policy = policy_of(state)
     layout = policy.net_layout
@@ -32,27 +32,23 @@ def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_st
     count = layout[at]
     if start >= count:
         for row in range(rows):
-            copy_numbers(out, o_first + row * o_stride, x, x_first + row * x_stride, layout[at + 2])
+            copy_numbers(out.values, out.first + row * out.stride, x.values, x.first + row * x.stride, layout[at + 2])
         return
     w = policy.net_weights
-    half = ROWS * layout[place.WIDTH]
+    hidden, half = policy.net_hidden, ROWS * layout[place.WIDTH]
     for first in range(0, rows, ROWS):
         number = min(ROWS, rows - first)
-        source, s_first, s_stride = x, x_first + first * x_stride, x_stride
+        source = rows_at(x.values, x.first + first * x.stride, x.stride)
         for layer in range(start, count):
             entry = at + place.NET_HEAD + 4 * layer
-            inputs = layout[entry + 2]
             outputs = layout[entry + 3]
             last = layer == count - 1
-            target = out if last else policy.net_hidden
-            t_first = o_first + first * o_stride if last else (layer & 1) * half
-            t_stride = o_stride if last else outputs
-            rectify = layout[at + 1] if last else 1
-            call_dense(
-                policy.net_dense, source, s_first, s_stride, number, inputs, w, layout[entry], w, layout[entry + 1], 0,
-                target, t_first, t_stride, outputs, rectify,
-            )  # fmt: skip
-            source, s_first, s_stride = target, t_first, t_stride
+            to = out.first + first * out.stride
+            target = rows_at(out.values, to, out.stride) if last else rows_at(hidden, (layer & 1) * half, outputs)
+            matrix = matrix_at(w, layout[entry], layout[entry + 2], outputs)
+            bias = rows_at(w, layout[entry + 1], 0)
+            call_dense(policy.net_dense, source, number, matrix, bias, target, layout[at + 1] if last else 1)
+            source = target
 
 
 @njit
@@ -114,7 +110,7 @@ def _embed_stages(state, stages):
     for slot in range(stages):
         position = policy.net_order[slot] * width
         copy_numbers(rows, slot * width, policy.net_xe, position, features)
-    run_layers(state, place.INPUT, 0, rows, 0, width, stages, policy.net_h, 0, embedding)
+    run_layers(state, place.INPUT, 0, rows_at(rows, 0, width), stages, rows_at(policy.net_h, 0, embedding))
     start = 0
     for level in range(top):
         sending = policy.net_level_end[2 * level]
@@ -122,20 +118,16 @@ def _embed_stages(state, stages):
         if level > 0:
             for slot in range(start, end):
                 _add_messages(state, slot, embedding)
-            run_layers(
-                state, place.STAGE_G, 0, policy.net_sum, start * embedding, embedding, end - start,
-                rows, start * width + features, width,
-            )  # fmt: skip
+            sums = rows_at(policy.net_sum, start * embedding, embedding)
+            run_layers(state, place.STAGE_G, 0, sums, end - start, rows_at(rows, start * width + features, width))
             for slot in range(start, end):
                 for k in range(embedding):
                     rows[slot * width + features + k] += policy.net_h[slot * embedding + k]
         else:
             for slot in range(start, end):
                 copy_numbers(rows, slot * width + features, policy.net_h, slot * embedding, embedding)
-        run_layers(
-            state, place.STAGE_F, 0, rows, start * width + features, width, sending - start,
-            policy.net_message, start * embedding, embedding,
-        )  # fmt: skip
+        messages = rows_at(policy.net_message, start * embedding, embedding)
+        run_layers(state, place.STAGE_F, 0, rows_at(rows, start * width + features, width), sending - start, messages)
         start = end
     for slot in range(stages):
         position = policy.net_order[slot] * width
@@ -149,7 +141,9 @@ def _embed_group(state, stages, jobs):
     _embed_stages(state, stages)
     embedding = policy.net_layout[place.EMBEDDING]
     width = policy.net_layout[place.NUM_FEATURES] + embedding
-    run_layers(state, place.JOB_F, 0, policy.net_rows, 0, width, stages, policy.net_message, 0, embedding)
+    run_layers(
+        state, place.JOB_F, 0, rows_at(policy.net_rows, 0, width), stages, rows_at(policy.net_message, 0, embedding)
+    )
     first = 0
     for index in range(jobs):
         end = first + policy.net_job_size[policy.net_jobs[index]]
@@ -159,8 +153,10 @@ def _embed_group(state, stages, jobs):
                 total += policy.net_message[policy.net_slot[policy.net_stages[position]] * embedding + k]
             policy.net_sum[index * embedding + k] = np.float32(total)
         first = end
-    run_layers(state, place.JOB_G, 0, policy.net_sum, 0, embedding, jobs, policy.net_h, 0, embedding)
-    run_layers(state, place.CLUSTER_F, 0, policy.net_h, 0, embedding, jobs, policy.net_message, 0, embedding)
+    run_layers(state, place.JOB_G, 0, rows_at(policy.net_sum, 0, embedding), jobs, rows_at(policy.net_h, 0, embedding))
+    run_layers(
+        state, place.CLUSTER_F, 0, rows_at(policy.net_h, 0, embedding), jobs, rows_at(policy.net_message, 0, embedding)
+    )
     first = 0
     for index in range(jobs):
         job = policy.net_jobs[index]
@@ -186,7 +182,7 @@ def _embed_cluster(state):
     jobs = float(state.num_active) if policy.net_layout[place.CLUSTER_MEAN] else 1.0
     for k in range(embedding):
         policy.net_sum[k] = np.float32(policy.net_total[k] / jobs)
-    run_layers(state, place.CLUSTER_G, 0, policy.net_sum, 0, embedding, 1, policy.net_z, 0, embedding)
+    run_layers(state, place.CLUSTER_G, 0, rows_at(policy.net_sum, 0, embedding), 1, rows_at(policy.net_z, 0, embedding))
 
 
 @njit

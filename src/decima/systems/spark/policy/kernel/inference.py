@@ -20,7 +20,7 @@ from decima.systems.spark.policy.kernel import layout as place
 from decima.systems.spark.policy.kernel import scores
 from decima.systems.spark.policy.kernel.delays import choose_delay, delay_free, delay_ms, delay_of_teacher
 from decima.systems.spark.policy.kernel.embedding import embed
-from decima.systems.spark.policy.kernel.recording import record_decision
+from decima.systems.spark.policy.kernel.recording import Limit, record_decision
 from decima.systems.spark.rules.choices import choose_class, choose_idle, job_allocation
 from decima.systems.spark.rules.classes import ANY_CLASS, best_fit
 
@@ -143,10 +143,8 @@ def _record(state, count, candidate, log_stage, choice):
             log_limit = _log_chance(state, position, best_of(policy.net_score, limits), choice.total)
             if effects > 1:
                 log_class = scores.log_class_weight(state, limits, effects, effect) - log(choice.total)
-    record_decision(
-        state, count, candidate, log_stage, limit, first, last, low, high, effects, log_limit, log_class,
-        choice.delay, choice.free, choice.log_delay,
-    )  # fmt: skip
+    chosen = Limit(limit, first, last, low, high, effects, log_limit, log_class)
+    record_decision(state, count, candidate, log_stage, chosen, choice)
 
 
 @njit

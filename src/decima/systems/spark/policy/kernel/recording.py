@@ -3,6 +3,8 @@
 A job graph is recorded once for as long as its features do not change; decisions refer to it.
 """
 
+from collections import namedtuple
+
 from decima.core.decision import places
 from decima.core.jit import njit
 from decima.systems.spark.decision import LIMIT, PARTS
@@ -21,6 +23,8 @@ _LOG_PROBS = (*(f"log_prob_{part.name}" for part in CHOSEN), "log_prob_class", "
 VALUE_COLUMNS = (*_LOG_PROBS, "time_ms", "area_ms")
 NUM_CHOICE, NUM_VALUE = len(CHOICE_COLUMNS), len(VALUE_COLUMNS)
 C, V = places(CHOICE_COLUMNS), places(VALUE_COLUMNS)
+#: The chosen limit, those allowed, those with its effect, number of effects; logarithms of the chances of both.
+Limit = namedtuple("Limit", ["limit", "low", "high", "class_low", "class_high", "classes", "log_limit", "log_class"])
 
 
 @njit
@@ -67,11 +71,17 @@ def _record_instance(state, job):
 
 
 @njit
-def record_decision(
-    state, count, choice, log_stage, limit, low, high, class_low, class_high, classes, log_limit, log_class,
-    delay, delay_free, log_delay
-):  # fmt: skip
-    """Append a decision, or set ``rec_full`` and record no more if there is no room."""
+def record_decision(state, count, candidate, log_stage, limit, choice):
+    """Append a decision, or set ``rec_full`` and record no more if there is no room.
+
+    Args:
+        state: A cluster state with a policy.
+        count: Number of candidates.
+        candidate: The chosen one.
+        log_stage: Logarithm of its probability.
+        limit: :class:`Limit`.
+        choice: What was chosen of the idle slot: ``delay``, ``free`` and ``log_delay``.
+    """
     policy = policy_of(state)
     if policy.rec_full or not _has_room(state, count):
         policy.rec_full = 1
@@ -98,20 +108,20 @@ def record_decision(
     policy.rec_candidates = first + count
     policy.rec_decision_candidates[decision + 1] = first + count
     row = NUM_CHOICE * decision
-    policy.rec_choice[row + C.choice] = first + choice
-    policy.rec_choice[row + C.limit] = limit
-    policy.rec_choice[row + C.limit_low] = low
-    policy.rec_choice[row + C.limit_high] = high
-    policy.rec_choice[row + C.class_low] = class_low
-    policy.rec_choice[row + C.class_high] = class_high
-    policy.rec_choice[row + C.classes] = classes
-    policy.rec_choice[row + C.delay] = delay
-    policy.rec_choice[row + C.delay_free] = delay_free
+    policy.rec_choice[row + C.choice] = first + candidate
+    policy.rec_choice[row + C.limit] = limit.limit
+    policy.rec_choice[row + C.limit_low] = limit.low
+    policy.rec_choice[row + C.limit_high] = limit.high
+    policy.rec_choice[row + C.class_low] = limit.class_low
+    policy.rec_choice[row + C.class_high] = limit.class_high
+    policy.rec_choice[row + C.classes] = limit.classes
+    policy.rec_choice[row + C.delay] = choice.delay
+    policy.rec_choice[row + C.delay_free] = choice.free
     row = NUM_VALUE * decision
     policy.rec_values[row + V.log_prob_stage] = log_stage
-    policy.rec_values[row + V.log_prob_limit] = log_limit
-    policy.rec_values[row + V.log_prob_class] = log_class
-    policy.rec_values[row + V.log_prob_delay] = log_delay
+    policy.rec_values[row + V.log_prob_limit] = limit.log_limit
+    policy.rec_values[row + V.log_prob_class] = limit.log_class
+    policy.rec_values[row + V.log_prob_delay] = choice.log_delay
     policy.rec_values[row + V.time_ms] = state.now_ms
     policy.rec_values[row + V.area_ms] = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
     summarise(state, NUM_SUMMARY * decision)

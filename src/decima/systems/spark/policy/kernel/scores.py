@@ -7,7 +7,7 @@ import numpy as np
 from decima.core.decision import call_decide
 from decima.core.jit import njit
 from decima.learning.choosing import best_of
-from decima.learning.dense import call_dense
+from decima.learning.dense import call_dense, matrix_at, rows_at
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE
 from decima.systems.spark.policy.features import of_largest
@@ -125,16 +125,14 @@ def score_stages(state, count):
     w = policy.net_weights
     shared, s_first = w, bias
     if graph:
-        call_dense(
-            policy.net_dense, policy.net_z, 0, embedding, 1, embedding, w, kernel + inputs * outputs, w, bias, 0,
-            policy.net_base, 0, outputs, outputs, 0,
-        )  # fmt: skip
+        matrix = matrix_at(w, kernel + inputs * outputs, embedding, outputs)
+        z, base = rows_at(policy.net_z, 0, embedding), rows_at(policy.net_base, 0, outputs)
+        call_dense(policy.net_dense, z, 1, matrix, rows_at(w, bias, 0), base, 0)
         shared, s_first = policy.net_base, 0
-    call_dense(
-        policy.net_dense, policy.net_input, 0, inputs, count, inputs, w, kernel, shared, s_first, 0,
-        policy.net_first, 0, outputs, outputs, rectify,
-    )  # fmt: skip
-    run_layers(state, place.Q, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
+    first, x = rows_at(policy.net_first, 0, outputs), rows_at(policy.net_input, 0, inputs)
+    matrix, bias = matrix_at(w, kernel, inputs, outputs), rows_at(shared, s_first, 0)
+    call_dense(policy.net_dense, x, count, matrix, bias, first, rectify)
+    run_layers(state, place.Q, 1, first, count, rows_at(policy.net_score, 0, 1))
 
 
 @njit
@@ -250,7 +248,7 @@ def score_limits(state, stage, base, count):
         return
     width = stage_context(state, stage, policy.net_layout[place.CONTEXT])
     if policy.net_layout[place.LIMIT] == place.LIMIT_OUTPUT:
-        run_layers(state, place.W, 0, policy.net_input, 0, width, 1, policy.net_first, 0, 0)
+        run_layers(state, place.W, 0, rows_at(policy.net_input, 0, width), 1, rows_at(policy.net_first, 0, 0))
         outputs = policy.net_layout[entry_of(place.W) + 2]
         for index in range(count):
             policy.net_score[index] = policy.net_first[min(base + index, outputs - 1)]
@@ -258,20 +256,18 @@ def score_limits(state, stage, base, count):
     w = policy.net_weights
     kernel = _first_layer(state, place.W, _KERNEL)
     outputs = _first_layer(state, place.W, _OUTPUTS)
-    call_dense(
-        policy.net_dense, policy.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, place.W, _BIAS), 0,
-        policy.net_base, 0, outputs, outputs, 0,
-    )  # fmt: skip
+    bias, shared = rows_at(w, _first_layer(state, place.W, _BIAS), 0), rows_at(policy.net_base, 0, 0)
+    x, matrix = rows_at(policy.net_input, 0, width), matrix_at(w, kernel, width, outputs)
+    call_dense(policy.net_dense, x, 1, matrix, bias, shared, 0)
     for index in range(count):
         if policy.net_layout[place.LIMIT_GRID]:
             policy.net_limits[index] = np.float32(log(float(limit_at(state, base, index))) * LOG_SCALE)
         else:
             policy.net_limits[index] = np.float32((base + 1 + index) * (1.0 / LIMIT_SCALE))
-    call_dense(
-        policy.net_dense, policy.net_limits, 0, 1, count, 1, w, kernel + width * outputs, policy.net_base, 0, 0,
-        policy.net_first, 0, outputs, outputs, _rectifies_first(state, place.W),
-    )  # fmt: skip
-    run_layers(state, place.W, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
+    matrix, first = matrix_at(w, kernel + width * outputs, 1, outputs), rows_at(policy.net_first, 0, outputs)
+    limits = rows_at(policy.net_limits, 0, 1)
+    call_dense(policy.net_dense, limits, count, matrix, shared, first, _rectifies_first(state, place.W))
+    run_layers(state, place.W, 1, first, count, rows_at(policy.net_score, 0, 1))
 
 
 @njit
