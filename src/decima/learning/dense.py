@@ -193,8 +193,8 @@ def _call_from_python(function, *arguments):
     decision_at(function)(*(each if isinstance(each, pointer) else int(each) for each in flat))
 
 
-def _call(target, *given):
-    """Code that calls the function of type ``target`` at the address that comes first; structs become their members."""
+def _call(target, *arguments):
+    """Code that calls the function at the first argument; structs become their members."""
 
     def codegen(context, builder, signature, args):
         known, values = [], []
@@ -208,7 +208,7 @@ def _call(target, *given):
         builder.call(function, values)
         return context.get_dummy_value()
 
-    return types.void(types.int64, *given), codegen
+    return types.void(types.int64, *arguments), codegen
 
 
 @intrinsic(_call_from_python)

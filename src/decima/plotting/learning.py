@@ -81,7 +81,7 @@ def learning_curves(
 
 @style.on_axes(4.6, 2.2)
 def part_points(parts: pandas.DataFrame, value: str, axes: Axes | None = None) -> None:
-    """A row per part of a method: a point per training without it, and a line at their mean.
+    """A row per part: a point per training without it, a line at their mean.
 
     Args:
         parts: part and ``value``, a change in percent; a row per training.

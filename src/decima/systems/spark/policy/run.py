@@ -127,7 +127,7 @@ class DecimaAgent(RolloutAgent):
 
     @property
     def job_widths(self) -> dict[str, int]:
-        """Inputs of a critic per job, by what it sees; each begins with those of the one before."""
+        """Inputs of a critic per job, by what it sees, from few to many."""
         widths = {"work": NUM_WORK_INPUTS, "executors": NUM_JOB_INPUTS}
         if self.architecture.graph_embedding:
             widths["embedding"] = NUM_JOB_INPUTS + self.architecture.embedding

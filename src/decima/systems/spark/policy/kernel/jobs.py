@@ -88,7 +88,7 @@ def observe_jobs(address, scale, jobs, inputs):
 
 @cached(njit(cache=True, nogil=True))
 def observe_embeddings(address, jobs, inputs):
-    """Store the policy's embeddings y of jobs (§5.1), each number y as y / (1 + abs(y)).
+    """Store the policy's embeddings y of jobs (§5.1) as y / (1 + abs(y)).
 
     Args:
         address: Of the state, with a policy that has a graph embedding.

@@ -93,18 +93,18 @@ def copy_numbers(target, first, source, start, count):
 
 @njit
 def keep_embedding(state, job, first, end):
-    """Keep e of the stages ``first`` to ``end`` of ``net_stages``, y and f_cluster(y) of their job."""
+    """Keep e of a job's stages in ``net_stages``, its y and f_cluster(y)."""
     policy = policy_of(state)
     embedding = policy.net_layout[EMBEDDING]
     stride = policy.net_layout[NUM_FEATURES] + embedding
-    place = state.num_source % KEPT
-    policy.net_kept_offer[job * KEPT + place] = state.num_source
-    at = (job * KEPT + place) * 2 * embedding
+    slot = state.num_source % KEPT
+    policy.net_kept_offer[job * KEPT + slot] = state.num_source
+    at = (job * KEPT + slot) * 2 * embedding
     copy_numbers(policy.net_kept_y, at, policy.net_y, job * embedding, embedding)
     copy_numbers(policy.net_kept_y, at + embedding, policy.net_cluster_f, job * embedding, embedding)
     for index in range(first, end):
         stage = policy.net_stages[index]
-        at = (stage * KEPT + place) * embedding
+        at = (stage * KEPT + slot) * embedding
         copy_numbers(policy.net_kept_e, at, policy.net_xe, (stage + 1) * stride - embedding, embedding)
 
 
@@ -112,17 +112,17 @@ def keep_embedding(state, job, first, end):
 def _recall_embedding(state, job, first, end):
     """Restore what :func:`keep_embedding` kept for the present offer; 0 if it is not there."""
     policy = policy_of(state)
-    place = state.num_source % KEPT
-    if not policy.net_layout[OFFER_KEPT] or policy.net_kept_offer[job * KEPT + place] != state.num_source:
+    slot = state.num_source % KEPT
+    if not policy.net_layout[OFFER_KEPT] or policy.net_kept_offer[job * KEPT + slot] != state.num_source:
         return 0
     embedding = policy.net_layout[EMBEDDING]
     stride = policy.net_layout[NUM_FEATURES] + embedding
-    at = (job * KEPT + place) * 2 * embedding
+    at = (job * KEPT + slot) * 2 * embedding
     copy_numbers(policy.net_y, job * embedding, policy.net_kept_y, at, embedding)
     copy_numbers(policy.net_cluster_f, job * embedding, policy.net_kept_y, at + embedding, embedding)
     for index in range(first, end):
         stage = policy.net_stages[index]
-        at = (stage * KEPT + place) * embedding
+        at = (stage * KEPT + slot) * embedding
         copy_numbers(policy.net_xe, (stage + 1) * stride - embedding, policy.net_kept_e, at, embedding)
     return 1
 
@@ -163,8 +163,8 @@ def observe_job(state, job, first):
     if changed or count != policy.net_job_size[job]:
         policy.net_job_size[job] = count
         if layout[OFFER_KEPT]:
-            for place in range(KEPT):
-                policy.net_kept_offer[job * KEPT + place] = NONE
+            for slot in range(KEPT):
+                policy.net_kept_offer[job * KEPT + slot] = NONE
     elif not offer_changed:
         return NONE
     elif _recall_embedding(state, job, first, end):
