@@ -158,7 +158,7 @@ def continuing_parts(tables: Tables, run: Run) -> Figure:
         "largest_percent": ("(c) largest 10 %", "capped SRW"),
     }
     for axes, (value, (title, against)) in zip(grid, labels.items(), strict=True):
-        plotting.learning.part_points(parts, value, axes)
+        plotting.learning.part_points(parts, value, 25.0, axes)
         axes.set_title(title, loc="left")
         axes.set_xlabel(f"change against\n{against} (%)")
     caption = (

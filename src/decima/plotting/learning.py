@@ -80,19 +80,26 @@ def learning_curves(
 
 
 @style.on_axes(4.6, 2.2)
-def part_points(parts: pandas.DataFrame, value: str, axes: Axes | None = None) -> None:
+def part_points(parts: pandas.DataFrame, value: str, largest: float, axes: Axes | None = None) -> None:
     """A row per part: a point per training without it, a line at their mean.
 
     Args:
         parts: part and ``value``, a change in percent; a row per training.
         value: Column of the horizontal axis.
+        largest: End of the axis; a row beyond has its mean there as a number.
     """
-    names = list(dict.fromkeys(parts["part"]))
-    rows = parts["part"].map(names.index)
-    axes.plot(parts[value], rows, "o", color=style.scheduler_style("decima_entry").color, markersize=4, alpha=0.7)
-    axes.vlines(parts.groupby(rows)[value].mean(), np.arange(len(names)) - 0.3, np.arange(len(names)) + 0.3, "black")
+    means = parts.groupby("part", sort=False)[value].mean()
+    color = style.scheduler_style("decima_entry").color
+    for row, (part, mean) in enumerate(means.items()):
+        if mean > largest:
+            axes.text(largest, row, f"{mean:+,.0f} % ▶", ha="right", va="center", fontsize=7, color=color)
+            continue
+        points = parts.loc[parts["part"] == part, value]
+        axes.plot(points, np.full(len(points), row), "o", color=color, markersize=4, alpha=0.7)
+        axes.vlines(mean, row - 0.3, row + 0.3, "black")
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
-    style.label_rows(axes, names)
+    style.label_rows(axes, list(means.index))
+    axes.set_xlim(right=largest)
 
 
 def extreme_sequences(returns: pandas.DataFrame, shared_s: float) -> tuple[int, int]:
