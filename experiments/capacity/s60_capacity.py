@@ -221,7 +221,7 @@ def capacity_curve(tables: Tables, run: Run) -> plotting.style.Figure:
 def capacity_cost(tables: Tables, run: Run) -> plotting.style.Figure:
     """95th percentile of the JCT over what the batch costs."""
     price = run.params["capacity"]["price"]
-    caption = f"{_drawn(tables)}; numbers: executors, at ${price:g} per hour.{presets(tables['curve']['scheduler'])}"
+    caption = f"{_drawn(tables)}; numbers: executors, at USD {price:g} per hour.{presets(tables['curve']['scheduler'])}"
     figure = _panels(tables, "p95_s", plotting.capacity.cost_curve)
     for axes in figure.axes:
         axes.set_xlabel("cost ($)")

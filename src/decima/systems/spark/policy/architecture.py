@@ -14,9 +14,7 @@ import numpy as np
 
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
-from decima.core.registry import load_object
 from decima.learning.perceptron import NetworkShape, Perceptron
-from decima.learning.quiet import import_tensorflow
 from decima.systems.spark.policy.features import (
     AS_LOGARITHMS,
     CODES,
@@ -154,6 +152,9 @@ class Architecture(NetworkShape):
             ConfigError: There is none of that name, or it is no subclass of Decima's network.
             MissingExtraError: TensorFlow is not installed.
         """
+        from decima.core.registry import load_object
+        from decima.learning.quiet import import_tensorflow
+
         import_tensorflow()
         loaded = load_object(self.network)
         if not isinstance(loaded, type) or not hasattr(loaded, "further_weights"):
