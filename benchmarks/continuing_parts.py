@@ -74,7 +74,9 @@ def rows(folder: Path, seeds: range) -> Iterator[dict]:
         yield {"part": name, "iterations": 0} | score(scheduler)
     for seed in seeds:
         stored = STORED if seed == 1 else f"{STORED}-{seed}"
-        yield {"part": WHOLE, "iterations": 400, "seed": seed} | score(f"decima:policy={stored}")
+        cpu_s = pandas.read_csv(TABLE.with_name(f"{STORED}-seed{seed}.csv"))["cpu_s"].iloc[-1]
+        about = {"part": WHOLE, "iterations": 400, "seed": seed, "cpu_s": round(cpu_s, 1)}
+        yield about | score(f"decima:policy={stored}")
     for seed in seeds:
         for part in PARTS:
             out = train(part, seed, folder)

@@ -215,7 +215,7 @@ REFUSED = {
         "--rule {folder}/rule.json": "ends in .csv or .parquet",
     },
     "workload": {
-        "": "Missing command.",
+        "": "Missing command; see 'decima workload --help'",
         "write synthetic": "Missing option '--out'",
         f"describe {CLOUD}": "'decima workload describe' is not there for --system cloud",
         "vms table5": "unknown list of VMs 'table5'",

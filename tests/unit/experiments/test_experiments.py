@@ -83,7 +83,7 @@ def checkout(tmp_path, monkeypatch):
     write_table(training / "ideas.csv", learning.IDEA_COLUMNS, {
         "idea": "less", "setting": "tiny", "change_percent": 1.0, "low": 0.0, "high": 2.0, "kept": "no", "note": "",
     })  # fmt: skip
-    for name in ("cloud.csv", "cloud_grid.csv", "cloud_agents.csv", "cloud_ablation.csv"):
+    for name in ("cloud.csv", "cloud_grid.csv", "cloud_agents.csv", "cloud_ablation.csv", "continuing.csv"):
         shutil.copy(ROOT / "models" / "training" / name, training)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -43,9 +43,9 @@ def test_weighted_fair_is_called_tuned_only_where_it_is(name):
 
 def test_captions_of_untuned_schedulers_name_the_preset():
     caption = figure("effects_jct", "embedded-quick").caption
-    assert "Not tuned: weighted_fair:paper, capped_srw:plain." in caption
+    assert "Not tuned: weighted fair (α = −1), capped SRW." in caption
     assert presets(["fair", "capped_srw", "weighted_fair_default", "fair"]) == (
-        " Not tuned: capped_srw:plain, weighted_fair:paper."
+        " Not tuned: capped SRW, weighted fair (α = −1)."
     )
     assert presets(["fair"]) == ""
 

@@ -182,9 +182,9 @@ def test_the_search_leaves_the_reference_out_which_has_every_module_that_can_be_
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     text, _, patterns = shown.rpartition("\nText\n")
     assert text == ":nosearch:\n\nText"
-    modules = (ROOT / "src" / "decima").rglob("*.py")
-    refusing = [path for path in modules if re.search(r"^raise ", path.read_text(encoding="utf-8"), re.MULTILINE)]
-    assert [path for path in refusing if str(path) not in patterns.split()] == []
+    modules = [path.relative_to(ROOT) for path in (ROOT / "src" / "decima").rglob("*.py")]
+    refusing = [path for path in modules if re.search(r"^raise ", (ROOT / path).read_text("utf-8"), re.MULTILINE)]
+    assert [path for path in refusing if not any(each.endswith(str(path)) for each in patterns.split())] == []
 
 
 def test_sphinx_runs_in_this_environment():

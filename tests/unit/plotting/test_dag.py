@@ -109,5 +109,5 @@ def test_limits_with_the_same_effect_are_shaded_together():
     axes = network.limit_probabilities(frames.policy()["policy_limits"])
     (shade,) = [patch for patch in axes.patches if patch.get_zorder() == 0]
     assert (shade.get_x(), shade.get_x() + shade.get_width()) == (6.5, 10.5)
-    assert "3 executors, all that the stage can use" in axes.get_title(loc="left")
+    assert "limits that allow all 3 executors" in axes.get_title(loc="left")
     assert "90 %" in axes.get_title(loc="left")

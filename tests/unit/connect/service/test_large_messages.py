@@ -237,10 +237,10 @@ def test_executors_of_all_sessions():
 
 
 def test_memory_of_all_sessions():
-    sessions = sessions_of("decima", limits=Limits(total_bytes=400_000))
+    sessions = sessions_of("decima", limits=Limits(total_bytes=450_000))
     first, second = opened(sessions), opened(sessions)
     before = dict(sessions.budget.taken)
-    refused(r"bytes of memory; the service takes 400000 \(total_bytes\)", opened, sessions)
+    refused(r"bytes of memory; the service takes 450000 \(total_bytes\)", opened, sessions)
     refused("bytes of memory", report, sessions, first, 20)
     assert sessions.budget.taken["total_bytes"] == before["total_bytes"]
     # It goes on with what it had.

@@ -8,6 +8,7 @@ scheduler it describes.
 
 from __future__ import annotations
 
+import os
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -192,8 +193,9 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     name, rest = SCHEDULERS.split(text)
     colon = text[len(name) : len(name) + 1]
     values: dict[str, Any] = {}
-    if name not in SCHEDULERS and Path(name, f"policy{WEIGHTS}").is_file():  # the folder of a training
-        name = str(Path(name, f"policy{WEIGHTS}"))
+    stored = os.path.join(name, f"policy{WEIGHTS}")
+    if name not in SCHEDULERS and os.path.isfile(stored):  # the folder of a training; a name may be too long for one
+        name = stored
     if name.endswith(WEIGHTS):
         name, colon, rest = LEARNED, ":", f"{name},{rest}".rstrip(",")
     elif name.endswith(CARD):
