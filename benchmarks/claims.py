@@ -124,8 +124,8 @@ def idle_pair() -> pandas.DataFrame:
 def heavier(source, seed: int, share: float = 0.23, held: float = 0.82) -> Workload:
     """A batch of 20 jobs of which the largest ``share`` hold ``held`` of the work, on average (§7.2).
 
-    The seven sizes of 22 queries do not, with any weights of sizes (:func:`tail`). So a job is one of the largest profiles with
-    probability ``share``, else one of the smallest, of which so many are left out in the middle.
+    The seven sizes of 22 queries do not, with any weights of sizes (:func:`tail`). So a job is one of the largest profiles
+    with probability ``share``, else one of the smallest, of which so many are left out in the middle.
     """
     profiles = sorted(source.profiles(), key=lambda profile: -profile.work_ms)
     work = np.array([profile.work_ms for profile in profiles])
@@ -141,7 +141,7 @@ def heavier(source, seed: int, share: float = 0.23, held: float = 0.82) -> Workl
 
 
 def tail(share: float = 0.23) -> pandas.DataFrame:
-    """Largest part of the work that the largest ``share`` of jobs can hold, over all weights of sizes; queries are even.
+    """Largest part of the work that the largest ``share`` of jobs can hold, over all weights of sizes.
 
     For each profile that the quantile may fall on, a linear-fractional program, as a linear one (Charnes and Cooper).
     """
