@@ -17,7 +17,6 @@ from decima.systems.cloud.sources import Generator
 from decima.systems.cloud.state import give_chance, new_state
 from decima.systems.cloud.system import VM_PLACEMENT, Episode
 from decima.systems.cloud.traces import load_trace
-from decima.systems.cloud.workload import jobs_of_rows
 from tests.placement_oracle import PlainPlacement, random_episode
 from tests.unit.systems.cloud.cases import FIGURE_2, FIGURE_2_JOBS, TWO_KINDS, drawn_jobs
 
@@ -29,17 +28,6 @@ def begun(workload, chosen):
     episode = Episode.of(workload, chosen)
     episode.start(0)
     return episode.state
-
-
-def test_figure_2_b_waits_for_the_second_job():
-    state = begun(FIGURE_2_JOBS, FIGURE)
-    rewards = [core.step(state.address, action) for action in (1, 2, 0, 2)]
-    # Job 1 from 0 to 10 on both VMs, 30 units; job 2 from 10 to 30 on the large one, 40 units; at most 39 s x 3 units.
-    assert rewards[:3] == [1.0, 1.0, -1.0]
-    assert rewards[3] == pytest.approx(10_000.0 * (1.0 - 70.0 / (39.0 * 3.0)))
-    assert state.now_s == 10.0
-    assert state.cost == pytest.approx(70.0)
-    assert state.run_s.tolist() == [10.0, 20.0]
 
 
 @pytest.mark.parametrize(
@@ -57,28 +45,6 @@ def test_actions_that_end_the_episode(chosen, actions, rewards):
     state = begun(FIGURE_2_JOBS, chosen)
     assert [core.step(state.address, action) for action in actions] == rewards
     assert state.status > COMPLETE
-
-
-@pytest.mark.parametrize(
-    ("billing", "added", "finish"),
-    [
-        (Billing(), [10.0, 4.0, 10.0], [10.0, 14.0, 40.0]),  # overlapping jobs are paid once, gaps not at all
-        (Billing(minimum_s=15.0), [15.0, 0.0, 15.0], [10.0, 14.0, 40.0]),
-        (Billing(minimum_s=30.0), [30.0, 0.0, 10.0], [10.0, 14.0, 40.0]),  # the third job prolongs what is paid for
-        (Billing(granularity_s=8.0), [16.0, 0.0, 16.0], [10.0, 14.0, 40.0]),
-        (Billing(granularity_s=3600.0), [3600.0, 0.0, 0.0], [10.0, 14.0, 40.0]),
-        (Billing(boot_s=5.0), [15.0, 0.0, 15.0], [15.0, 15.0, 45.0]),
-    ],
-)
-def test_billing(billing, added, finish):
-    rows = [(0, 1, 1, 1, 1, 1, 10), (4, 2, 1, 1, 1, 1, 10), (30, 3, 1, 1, 1, 1, 10)]
-    state = begun(jobs_of_rows(rows, "three"), PlacementSettings(cluster=TWO_KINDS, billing=billing))
-    for _ in rows:
-        core.step(state.address, 1)
-    assert state.used_s.tolist() == [sum(added), 0.0, 0.0]
-    assert state.job_price.tolist() == added  # of a VM that costs 1 per second
-    assert state.finish_s.tolist() == finish
-    assert state.run_s.tolist() == [10.0, 10.0, 10.0]
 
 
 CHOICES = [
@@ -138,28 +104,6 @@ def test_masks_under_the_lookahead_are_what_trying_gives():
             action = int(rng.choice(actions)) if len(actions) else 1
             assert core.step(state.address, action) == pytest.approx(plain.step(action))
     assert masked > 0
-
-
-@given(st.integers(0, 10**6), st.sampled_from([PlacementSettings(cluster=TWO_KINDS), CHOICES[3], CHOICES[4]]))
-@settings(max_examples=15)
-def test_in_mode_paper_the_clock_goes_forward_and_losses_add_up(seed, chosen):
-    """What else holds is in the rules of ``placement_checker.py``, under which all schedulers run."""
-    result = simulate(drawn_jobs(seed, n=8, gap=4.0), "random", chosen, seed).require_complete()
-    assert (np.diff(result.action_s) >= 0.0).all()
-    assert (np.diff(result.placed_s) >= 0.0).all()
-    constant = 10_000.0 * (chosen.beta + (1.0 - chosen.beta) * (1.0 + 1.0 / 0.3))
-    assert constant - result.losses.sum() == pytest.approx(result.reward)
-
-
-def test_equal_vms_are_interchangeable():
-    workload = drawn_jobs(3)
-    chosen = PlacementSettings(cluster=TWO_KINDS)
-    first = simulate(workload, "random", chosen, seed=1)
-    state = begun(workload, chosen)
-    for action in first.actions.tolist():
-        core.step(state.address, {1: 2, 2: 1}.get(action, action))
-    assert state.cost == pytest.approx(first.cost)
-    assert state.finish_s.tolist() == first.finish_s.tolist()
 
 
 def test_random_episodes_are_complete_and_repeatable():

@@ -22,7 +22,6 @@ from decima.systems.cloud.fields import placement_at
 from decima.systems.cloud.schedulers import registry
 from decima.systems.cloud.schedulers.heuristics import count_room
 from decima.systems.cloud.schedulers.ilp import cheapest
-from decima.systems.cloud.schedulers.view import View
 from decima.systems.cloud.sources import Generator
 from decima.systems.cloud.system import Episode
 from decima.systems.cloud.traces import load_trace
@@ -71,12 +70,6 @@ def test_beta_weighs_cost_against_duration():
     assert where("ilp_beta", [ONE], beta=1.0) == [2, 2, 2]
     assert where("ilp_beta", [ONE], beta=0.0) == [0, 1, 2]
     assert where("ilp_beta:beta=0", [ONE], beta=1.0) == [0, 1, 2]
-
-
-def test_a_running_vm_is_cheaper_than_a_new_one():
-    rows = [(0, 1, 1, 2, 2, 1, 60), (10, 2, 2, 2, 2, 1, 20)]
-    for rule in ("ilp", "ilp_exact", "gio", "good_first"):
-        assert where(rule, rows) == [0, 0]
 
 
 @njit
@@ -187,9 +180,6 @@ def test_rules_on_the_published_traces(published):
     assert abs(aep.cost / 1.07 - 1.0) < 0.06
 
 
-# ---- rules of one's own, and bad ones -----------------------------------------------------------------------------
-
-
 def test_a_rule_of_one_s_own_is_like_the_compiled_one():
     workload = Generator(n=20, pattern="burst").draw(3)
     own, compiled = simulate(workload, Filling()), simulate(workload, "fill")
@@ -232,12 +222,3 @@ def test_bad_names_and_parameters():
         make_placement("ilp_beta", gamma=2)
     with pytest.raises(SchedulerError, match="is not a placement scheduler"):
         make_placement(3)
-
-
-def test_views_tell_the_moment():
-    episode = Episode.of(jobs_of_rows([ONE], "hand"), PlacementSettings(cluster=ROOMY))
-    episode.start(0)
-    view = View(episode.workload, episode.settings, episode.state)
-    assert (view.now_s, view.job.id, view.may_wait, view.fits) == (0.0, 1, False, True)
-    assert view.room.tolist() == [2, 2, 4, 4]
-    np.testing.assert_allclose(view.added_cost(36.0), [0.0024, 0.0024, 0.004, 0.004])
