@@ -1,7 +1,5 @@
 """Schedulers by name: published numbers, settings, bad input, and the clusters of nodes that some begin with."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -225,20 +223,3 @@ def test_shared_nodes_are_on_both_paths_or_on_one():
     schedule = plan(TWO, scheduler="tds")
     assert schedule.makespan_s == 6.0
     assert schedule.duplicate.sum() == 1
-
-
-def test_every_node_is_on_a_path_and_on_an_executor():
-    for seed in range(20):
-        instance = draw_instance(seed, ccr=2.0, stream=seed % 2 == 0)
-        for duplicate in (False, True):
-            paths = clusters(instance, times(instance), duplicate=duplicate)
-            start, parents, _ = instance.parents
-            for path in paths:
-                for above, below in pairwise(path):
-                    assert above in parents[start[below] : start[below + 1]]
-            nodes = [node for path in paths for node in path]
-            assert set(nodes) == set(range(len(instance)))
-            assert duplicate or len(nodes) == len(instance)
-            placed = merged(instance, paths)
-            assert len(placed) == len(instance.cluster)
-            assert {node for each in placed for node in each} == set(nodes)

@@ -300,15 +300,6 @@ def stages(trace):
     return np.diff(trace.first_stage)
 
 
-def test_a_seed_determines_the_trace():
-    one, other = generate(200, 1), generate(200, 2)
-    generate.cache_clear()
-    again = generate(200, 1)
-    for name in ("arrival_s", "first_stage", "num_tasks", "memory", "parent", "duration_ms"):
-        assert np.array_equal(getattr(one, name), getattr(again, name))
-    assert not np.array_equal(one.num_tasks[:50], other.num_tasks[:50])
-
-
 def test_statistics_are_those_of_the_published_counts():
     trace = generate(5000)
     sizes = stages(trace)
