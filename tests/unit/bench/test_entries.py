@@ -12,7 +12,7 @@ from decima.bench.isolation import IsolatedScheduler
 from decima.bench.results import without_times
 from decima.bench.run import run, score, scores
 from decima.bench.tasks import tasks
-from decima.core.errors import ConfigError, DecimaError, SchedulerError
+from decima.core.errors import DecimaError, SchedulerError
 from tests.unit.bench.entries_for_tests import Shortest
 
 FILE = Path(__file__).with_name("entries_for_tests.py")
@@ -199,9 +199,4 @@ def test_compiled_rules_that_name_the_future_are_refused(tmp_path, name):
 )
 def test_what_is_no_entry_is_one_sentence(text, sentence):
     with pytest.raises(DecimaError, match=sentence), opened(text):
-        pass
-
-
-def test_unknown_system():
-    with pytest.raises(ConfigError, match="unknown system 'mesos'"), opened("fair", "mesos"):
         pass

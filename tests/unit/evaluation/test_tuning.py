@@ -60,23 +60,6 @@ def test_result():
     assert "<table" in result._repr_html_()
 
 
-def test_depends_on_the_seed_and_not_on_the_threads():
-    first, second = quick(workers=1), quick(workers=3)
-    assert first.parameters == second.parameters
-    assert first.curve == second.curve
-    assert quick(seed=1).curve != first.curve
-
-
-def test_one_parameter_with_others_fixed():
-    result = quick("weighted_fair", fixed={"sticky": 0}, start={"alpha": 1.0})
-    assert result.tuned == ("alpha",)
-    assert result.parameters["sticky"] == 0.0
-    assert result.test == {}
-    start = make_scheduler("weighted_fair", sticky=0, alpha=1.0)
-    worst = score_matrix(TRAIN, [start], SETTINGS).mean()
-    assert result.train["tuned"].mean() <= min(worst, result.train["default"].mean())
-
-
 class StoppedError(Exception):
     pass
 
@@ -243,22 +226,6 @@ def test_depends_on_the_seed_alone_and_leaves_numpys_generator_alone():
     assert np.random.random() == expected  # noqa: NPY002
     assert np.array_equal(first.x, second.x)
     assert not np.array_equal(first.x, search(100, seed=2).x)
-
-
-def test_continues_an_interrupted_search():
-    told = []
-    search(60, on_generation=lambda values, best: told.append([list(row) for row in values]))
-    evaluated = []
-
-    def counted(points):
-        evaluated.append(len(points))
-        return bowl(points)
-
-    resumed = minimize(counted, [0.9] * 3, sigma=0.2, bounds=(0.0, 1.0), budget=400, seed=1, known=told[-1])
-    whole = search(400)
-    assert np.array_equal(resumed.x, whole.x)
-    assert resumed.curve == whole.curve
-    assert sum(evaluated) == whole.curve[-1]["evaluations"] - sum(map(len, told[-1]))
 
 
 def test_injected_points_are_tried():

@@ -10,7 +10,7 @@ from decima.connect.cluster.tpch_queries import NAMES
 from decima.core.errors import ConfigError, SparkError
 from measure.experiment import Experiment, Outcome
 from measure.plan import Plan
-from measure.records import CONTROL, BatchRecord, BatchRun, QueryTimes, read_records
+from measure.records import CONTROL, BatchRecord, QueryTimes, read_records
 
 SMALL = Plan(0.25, executors=2, queries=3, batches=2, repetitions=2, schedulers=("fifo", "fair"), rounds_per_start=3)
 ABOUT = {"schedulers": {"fifo": {}, "fair": {}}}
@@ -150,7 +150,3 @@ def test_damaged_records_are_named(tmp_path):
     path.write_text("{")
     with pytest.raises(ConfigError, match="is not JSON"):
         experiment(tmp_path)
-
-
-def test_runs_have_names_for_files():
-    assert BatchRun(1, 0, "weighted_fair").key == "b1-r0-weighted_fair"

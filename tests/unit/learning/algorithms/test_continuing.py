@@ -97,12 +97,6 @@ def test_what_a_critic_sees_changes_no_schedule(algorithm, begin_s):
     assert len(np.unique(embeddings, axis=0)) > 10
 
 
-@pytest.mark.parametrize("sees", ["work", "embedding"])
-def test_a_critic_that_sees_less_or_more_learns(sees, tmp_path):
-    trained = run_of(critic_sees=sees, iterations=2).trainer(tmp_path, tensorboard=False, workers=1).train()
-    assert np.isfinite([row["critic_explained"] for row in trained.curve]).all()
-
-
 def test_a_crowded_stream_is_no_longer_looked_at(algorithm):
     agent = algorithm.agent
     jobs = [StretchJob(agent.stream(0, 50.0), 1, step_s=1.0, crowd=crowd) for crowd in (2, 100)]
@@ -162,9 +156,6 @@ def test_the_critic_learns_remaining_times_and_says_so():
     assert Runs.from_arrays(runs.arrays()).arrays().keys() == runs.arrays().keys()
     with pytest.raises(TrainingError, match="diverged; try a smaller critic_lr"):
         critic.fit([Runs(samples, tuple(each * np.nan for each in targets))], 1e-3, 1, 10.0, 50.0, rng)
-
-
-# ---- the algorithm ---------------------------------------------------------------------------------------------------
 
 
 def test_advantages_at_equal_times_sum_to_nothing_over_copies(algorithm, monkeypatch):
