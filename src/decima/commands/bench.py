@@ -58,7 +58,7 @@ def run(
     workers: options.Workers = None,
 ) -> None:
     """Run an entry on the tasks of its system, beside the bounds."""
-    from decima.bench.entries import opened
+    from decima.bench.entries import entry_of
     from decima.bench.results import summary, write_result
     from decima.bench.run import run as run_tasks
     from decima.bench.tasks import task_named, tasks
@@ -69,8 +69,7 @@ def run(
     chosen, skipped = [], []
     for name, each in tasks().items():
         (chosen if name in names else skipped).append(each)
-    with opened(entry, system) as opening:
-        document = run_tasks(opening, chosen, skipped, quick=quick, workers=workers, progress="bench")
+    document = run_tasks(entry_of(entry, system), chosen, skipped, quick=quick, workers=workers, progress="bench")
     if out is not None:
         write_result(out, document)
     typer.echo(ROW.format("task", "score", "bound", "µs/decision", "failed", "seconds"))

@@ -1,7 +1,5 @@
 """`decima compare` and `decima tune`."""
 
-import re
-
 import pandas
 import pytest
 
@@ -68,15 +66,6 @@ def test_what_draws_nothing_is_run_once_and_told(jobs, folder):
     assert text.splitlines()[4].startswith("Nothing is drawn: every run of a scheduler would be the same")
     assert len(pandas.read_csv(path)) == 2
     assert "20 runs each" in run(*call).stdout
-
-
-def test_a_time_limit_is_told(jobs):
-    limit = ("--set", "settings.time_limit_ms=1500")
-    shown = show("compare", "fifo", "fair", "--jobs", jobs, "--seeds", 2, "--executors", 4, *limit)
-    lines = shown.splitlines()
-    assert "unfinished jobs" in lines[1]
-    assert "The time limit cut runs" in lines[4]
-    assert re.match(r"best of 2 schedulers on jobs: \w+ with about \d+\.\d\d s \(\d+ jobs? unfinished\)$", lines[-1])
 
 
 def tune(folder, *more):

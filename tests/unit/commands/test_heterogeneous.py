@@ -11,7 +11,7 @@ import pytest
 import decima
 from decima.systems.heterogeneous import canonical, load_instance, lower_bound, plan, save_instance
 from decima.systems.heterogeneous.optimum.priority_search import PrioritySearch
-from decima.systems.heterogeneous.sources import PAPER_JOBS, ClusterOptions, read_instance
+from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
 from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
 
 MODELS = Path(__file__).parents[3] / "models"
@@ -100,11 +100,6 @@ def test_import(folder):
     assert "takes 3.5 s" in succeed(*SIMULATE, "heft", "--jobs", out)
 
 
-def test_default_jobs_are_the_papers():
-    sizes = {"2g", "5g", "10g", "50g", "80g", "100g"}
-    assert set(PAPER_JOBS.partition("sizes=")[2].split("+")) == sizes
-
-
 def _small():
     """A complete file of an instance: two nodes and an edge on two executors, with rates per pair."""
     nodes = [{"name": "a", "work": 2.0}, {"name": "b", "work": 3.0}]
@@ -155,20 +150,6 @@ def test_bad_instances_are_refused_whole(case, folder):
     for words in calls:
         assert re.search(sentence, refuse(*words, "--jobs", bad)), words
     assert sorted(path.name for path in folder.iterdir()) == ["bad.json", "good.json"]
-
-
-def test_schedules_that_miss_a_node_and_foreign_weights_are_refused(folder):
-    path = folder / "schedule.json"
-    succeed(*SIMULATE, "heft", "--jobs", "canonical", "--out", path)
-    body = read_json(path)
-    removed = body["copies"].pop()
-    write_json(path, body)
-    assert f"/{removed['node']} has no copy" in refuse("workload", "check", path, "--jobs", "canonical")
-    out = ("--jobs", "canonical", "--out", folder / "new.json")
-    cut = folder / "cut.weights.h5"
-    cut.write_bytes((MODELS / "heterogeneous" / "lachesis-batch.weights.h5").read_bytes()[:500])
-    assert refuse(*SIMULATE, f"lachesis:policy={cut}", *out)
-    assert not (folder / "new.json").exists()
 
 
 def test_the_instance_that_is_read_is_not_written_and_bad_workflows_are_refused(folder):

@@ -56,12 +56,6 @@ def test_bound_is_what_the_library_computes(folder):
     assert line.endswith(f"lower bound {mean['lower_bound']:.2f} s; wrote {path}")
 
 
-def test_bound_without_search_on_a_file(jobs):
-    shown = show("optimum", "--jobs", jobs, "--budget", 0, "--executors", 3)
-    policies = [line.split()[0] for line in shown.splitlines()[1:-1]]
-    assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
-
-
 def test_bound_with_delays_compares_equal_budgets(folder):
     path = folder / "bounds.csv"
     jobs = ("--jobs", "two_class:n=6,load=0.8,executors=1", "--executors", 1)

@@ -10,7 +10,6 @@ from decima.learning import store
 from decima.learning.store import list_policies, save_policy
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.schedulers import (
-    describe_scheduler,
     form_for,
     list_schedulers,
     make_scheduler,
@@ -39,21 +38,6 @@ def test_every_scheduler_is_listed_with_its_parameters():
     presets = [f":{preset.name}" for scheduler in names for preset in scheduler_presets(scheduler)]
     assert [words[0] for words in rows if words not in parameters] == presets
     assert lines[-1].startswith(f"{len(names)} schedulers")
-
-
-def test_one_scheduler():
-    text = run("schedulers", "naive_weighted_fair").stdout
-    assert text.startswith(f"naive_weighted_fair  {describe_scheduler('naive_weighted_fair')}\n")
-    assert "    alpha             1  -5 to 5" in text
-    assert succeed("schedulers", "random") == f"random               {describe_scheduler('random')}"
-    assert "unknown scheduler 'rando'" in refuse("schedulers", "rando")
-
-
-def test_presets_are_listed_with_their_values():
-    text = run("schedulers", "weighted_fair").stdout
-    assert "    alpha        -0.7|0.1  -5 to 5" in text
-    assert ":paper       a reading of §7.1" in text
-    assert "(sticky 1, order 0, alpha -1)" in text
 
 
 def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
@@ -106,13 +90,6 @@ def test_a_policy_is_run_as_its_card_says_unless_told_otherwise(jobs, folder, po
     assert run_with(str(policy))["decisions"] == document["decisions"]
 
 
-def test_greedy_and_sampled_are_compared_under_their_own_names(jobs, policy):
-    texts = (f"decima:{policy}", f"decima:{policy},greedy=1")
-    table = run("compare", "fair", *texts, "--jobs", jobs, "--seeds", 3, "--executors", 3).stdout
-    assert f"{policy},greedy=1" in table
-    assert "best of 3 schedulers" in table
-
-
 @pytest.mark.parametrize(
     ("scheduler", "message"),
     [
@@ -126,19 +103,6 @@ def test_greedy_and_sampled_are_compared_under_their_own_names(jobs, policy):
 )
 def test_mistakes_are_one_sentence(scheduler, message, jobs):
     assert message in refuse("simulate", "--scheduler", scheduler, "--jobs", jobs)
-
-
-def test_a_cluster_that_is_too_large_for_the_policy(jobs, policy):
-    sentence = refuse("simulate", "--jobs", jobs, "--scheduler", f"decima:{policy}", "--executors", 300)
-    assert "made for at most 200 executors, the cluster has 300" in sentence
-
-
-def test_jobs_without_gaps_for_a_policy_that_is_told_the_gap(jobs, tmp_path):
-    architecture = Architecture.paper(interarrival_hint=True)
-    told = save_policy(tmp_path / "told", architecture, architecture.initial_weights(0), {"greedy": True})
-    sentence = refuse("simulate", "--jobs", "embedded:n=2", "--scheduler", f"decima:{told}", "--executors", 3)
-    assert "needs the mean gap between arrivals, and these jobs have none" in sentence
-    succeed("simulate", "--jobs", "embedded:n=2,interarrival_s=9", "--scheduler", f"decima:{told}", "--executors", 3)
 
 
 def test_listing_and_running_need_no_tensorflow(jobs, policy):

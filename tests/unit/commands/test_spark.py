@@ -65,33 +65,10 @@ def test_fresh_runs_where_asked(tmp_path, asked):
     assert {one.kinds for one in asked[1].applications} == {("warm",)}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--repetitions", 1), "repetitions"),
-        (("--executors", 0), "executors"),
-        (("--memory-mb", 10**7), "MiB are free"),
-    ],
-)
-def test_wrong_options_of_validate(tmp_path, installed, options, message):
-    assert message in refuse("spark", "validate", "--out", tmp_path / "o", *options)
-    assert not (tmp_path / "o").exists()
-
-
 def test_a_folder_of_another_experiment(tmp_path):
     path = tmp_path / "card.json"
     path.write_text('{"plan": {"scale": 1}, "limits": {}, "schedulers": {}}')
     assert "belongs to an experiment with another plan" in refuse("spark", "experiment", "fifo", "--out", tmp_path)
-
-
-@pytest.mark.parametrize("words", [("profile",), ("validate",), ("experiment", "fifo")])
-def test_out_must_be_a_folder(tmp_path, asked, words):
-    (tmp_path / "file").touch()
-    assert "it is not a folder" in refuse("spark", *words, "--out", tmp_path / "file")
-
-
-def test_memory_is_not_enough(tmp_path, installed):
-    assert "MiB of memory" in refuse("spark", "profile", "--memory-mb", 10**7, "--out", tmp_path)
 
 
 @pytest.mark.parametrize("command", ["profile", "validate"])

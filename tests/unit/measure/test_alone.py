@@ -50,47 +50,6 @@ def test_repetitions_come_last_in_the_plan():
     assert plan([1.0], [2, 3, 4], 1) == plan([1.0], [2, 3, 4], 1, [2, 4])
 
 
-def test_queries_are_shuffled_the_same_way_every_time():
-    orders = [PlannedApplication(1.0, 2, repetition).runs() for repetition in (0, 1, 2)]
-    assert all(sorted(name for name, _ in order) == list(tpch_queries.NAMES) for order in orders)
-    assert orders[0] != orders[1] != orders[2] != orders[0]
-    assert orders[0] == PlannedApplication(0.25, 4, 0).runs()
-    both = PlannedApplication(1.0, 2, 0, ("warm", "fresh")).runs()
-    assert both[:22] == orders[0]
-    assert {kind for _, kind in both[22:]} == {"fresh"}
-    assert [name for name, _ in both[22:]] != [name for name, _ in both[:22]]
-
-
-@pytest.mark.parametrize(
-    ("scales", "executors", "repetitions", "message"),
-    [
-        ([], [1], 1, "scale factors"),
-        ([1.0, 1.0], [1], 1, "each once"),
-        ([-1.0], [1], 1, "positive"),
-        ([1.0], [0, 1], 1, "executor counts"),
-        ([float("nan")], [1], 1, "scale factors"),
-        ([1.0], [1], 0, "0 repetitions"),
-    ],
-)
-def test_plan_refuses(scales, executors, repetitions, message):
-    with pytest.raises(ConfigError, match=message):
-        plan(scales, executors, repetitions)
-
-
-def test_fresh_executors_only_at_counts_of_the_plan():
-    with pytest.raises(ConfigError, match=r"fresh executors at \[3\]"):
-        plan([1.0], [1, 2], 1, [3])
-
-
-def test_table_of_runs_reads_as_written(tmp_path):
-    runs = [a_run(), a_run("q22", "fresh", pressure=0.25, scale=0.01), a_run("q02", wait_share=0.9)]
-    for run in runs:
-        append_alone_run(tmp_path, run)
-    assert read_alone_runs(tmp_path) == runs
-    assert [run.contended for run in runs] == [False, False, True]
-    assert read_alone_runs(tmp_path / "nothing") == []
-
-
 def test_a_table_of_something_else_is_refused(tmp_path):
     (tmp_path / ALONE_RUNS).write_text("a,b\n1,2\n")
     with pytest.raises(ConfigError, match="columns"):

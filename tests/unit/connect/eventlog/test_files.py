@@ -51,12 +51,6 @@ def test_every_format_spark_wrote_is_read_to_its_end_whatever_its_name(name, tmp
     assert read(shutil.copy(LOGS / name, tmp_path / "app-1.inprogress")) == (lines, damage)
 
 
-def test_gzip(tmp_path):
-    path = tmp_path / "log.gz"
-    path.write_bytes(gzip.compress((LOGS / "plain").read_bytes()))
-    assert read(path)[0] == read(LOGS / "plain")[0]
-
-
 LZ4, SNAPPY = "broadcast.lz4", "unnamed.snappy"
 
 
@@ -86,14 +80,6 @@ def test_damaged_header_of_a_block_is_noted(name, place, tmp_path):
     assert list(damage.files) == [name]
 
 
-def test_lzf_is_refused_in_one_sentence(tmp_path):
-    path = tmp_path / "log.lzf"
-    path.write_bytes(b"ZV\x01\x00\x05")
-    lines, damage = read(path)
-    assert lines == []
-    assert "lzf, which is not supported" in damage.files["log.lzf"]
-
-
 def rolled(folder, parts):
     folder.mkdir()
     lines = (LOGS / "plain").read_bytes().splitlines(keepends=True)
@@ -118,20 +104,6 @@ def test_compacted_file_replaces_those_before(tmp_path):
     (log,) = find_logs([folder])
     assert log.compacted
     assert [path.name for path in log.files] == ["events_2_app-1.zstd.compact", "events_3_app-1.zstd"]
-
-
-def test_folder_of_logs(tmp_path):
-    rolled(tmp_path / "eventlog_v2_app-1", 2)
-    shutil.copy(LOGS / "plain", tmp_path / "app-2")
-    (tmp_path / "README.md").write_text("about")
-    (tmp_path / ".hidden").write_text("x")
-    (tmp_path / "empty").touch()
-    assert [log.path.name for log in find_logs([tmp_path])] == ["app-2", "eventlog_v2_app-1"]
-
-
-def test_a_log_given_twice_is_read_once(tmp_path):
-    shutil.copy(LOGS / "plain", tmp_path / "app-2")
-    assert len(find_logs([tmp_path, tmp_path / "app-2"])) == 1
 
 
 def test_paths_that_hold_no_log(tmp_path):
@@ -398,12 +370,6 @@ def test_the_copy_reads_the_same(name, tmp_path):
     pandas.testing.assert_frame_equal(one.runs, other.runs)
     assert [profile.name for profile in one.profiles] == [profile.name for profile in other.profiles]
     assert [profile.work_ms for profile in one.profiles] == [profile.work_ms for profile in other.profiles]
-
-
-def test_a_copy_of_a_copy_is_the_same(tmp_path):
-    slim_log(LOGS / "plain", tmp_path / "one.zstd")
-    slim_log(tmp_path / "one.zstd", tmp_path / "two.zstd")
-    assert (tmp_path / "one.zstd").read_bytes() == (tmp_path / "two.zstd").read_bytes()
 
 
 def test_nothing_of_the_machine_stays(tmp_path):
