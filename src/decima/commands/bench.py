@@ -98,19 +98,19 @@ def _line(name: str, result: dict, document: dict) -> str:
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with result files.")],
-    out: Annotated[Path | None, option("FILE", "Write the page (.md or .html).", show_default="terminal")] = None,
+    out: Annotated[Path | None, option("FILE", "Write the page (.md).", show_default="terminal")] = None,
 ) -> None:
     """Make a page of results: tasks by entries, paired with the tuned heuristics, with bounds."""
-    from decima.bench.report import html, markdown, read_folder
+    from decima.bench.report import markdown, read_folder
 
-    check_output(out, ".md", ".html")
+    check_output(out, ".md")
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}")
     documents = read_folder(folder)
     if out is None:
         typer.echo(markdown(documents))
         return
-    write_text(out, html(documents) if out.suffix == ".html" else markdown(documents))
+    write_text(out, markdown(documents))
     typer.echo(f"{len(documents)} entries" + wrote(out))
 
 

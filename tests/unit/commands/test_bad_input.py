@@ -143,14 +143,3 @@ def test_a_module_that_is_not_installed(monkeypatch):
 
     monkeypatch.setattr(params, "resolve_run", need)
     assert refuse("report") == "papermill is not installed; 'decima doctor' lists missing parts and what needs them"
-
-
-def test_a_trace_that_cannot_be_read(tmp_path, folder):
-    alibaba = ["workload", "alibaba", "--out", folder / "w.json", "--report", folder / "r.csv"]
-    assert "there is no file" in refuse(*alibaba, "--raw", tmp_path)
-    (tmp_path / "batch_task.csv").write_text("M1,1,j_1\n")
-    assert "expected csv with the columns task_name, instance_num" in refuse(*alibaba, "--raw", tmp_path)
-    assert "--like generates jobs and reads no files" in refuse(*alibaba, "--raw", tmp_path, "--like", "3")
-    assert "--mix is of generated jobs" in refuse(*alibaba, "--raw", tmp_path, "--mix", "paper")
-    assert "fraction is 2.0" in refuse(*alibaba, "--like", "3", "--fraction", "2")
-    assert list(folder.iterdir()) == []

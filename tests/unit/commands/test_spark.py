@@ -80,25 +80,6 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch, command):
     assert not (tmp_path / "o").exists()
 
 
-def test_slim_copies_logs(tmp_path):
-    source = tmp_path / "events"
-    source.mkdir()
-    shutil.copy(LOGS / "plain", source / "sf1-e4-r0-a0.jsonl")
-    shutil.copy(LOGS / "queries.zstd", source / "sf1-e3-r0-a0.jsonl.zstd")
-    line = succeed("spark", "slim", source, "--out", tmp_path / "slim")
-    assert {path.name for path in (tmp_path / "slim").iterdir()} == {f"sf1-e{n}-r0-a0.jsonl.zstd" for n in (3, 4)}
-    assert line.startswith("wrote 2 logs, ")
-
-
-def test_slim_refuses(tmp_path):
-    assert "no event log at" in refuse("spark", "slim", tmp_path / "none", "--out", tmp_path / "slim")
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        shutil.copy(LOGS / "plain", tmp_path / name / "log")
-    same = tmp_path / "a", tmp_path / "b"
-    assert "two of the 2 logs have the same name" in refuse("spark", "slim", *same, "--out", tmp_path / "slim")
-
-
 def test_what_was_measured_already_becomes_a_profile_without_spark(tmp_path, asked):
     one = "sf0.25-e4-r0-a0.jsonl.zstd"
     (tmp_path / "events").mkdir()

@@ -75,17 +75,6 @@ def test_every_source_is_listed_with_its_options():
     assert words[named + 1 : -1] == list(PRESETS)
 
 
-def test_the_trace_is_reported_and_written(folder):
-    line = succeed(
-        "workload", "alibaba", "--like", "60", "--mix", "paper", "--part", "train", "--fraction", "0.5",
-        "--executors", "3000", "--out", folder / "w.json", "--report", folder / "r.csv",
-    )  # fmt: skip
-    jobs = load(folder / "w.json")
-    assert f"Alibaba-like (generated): {len(jobs)} jobs of 60" in line
-    assert "3,000 executors become 1,500" in line
-    assert (folder / "r.csv").read_text().startswith("what,count,examples\njobs,60,\n")
-
-
 # `decima data`: fetch, prepare, status.
 
 
