@@ -87,12 +87,12 @@ def test_fetch(tmp_path, monkeypatch):
     folder = tmp_path / "data" / "raw" / "cloud_vm"
     expected = f"cloud-vm: 2 files in {folder}, verified (source: {tmp_path / 'mirror'})"
     assert succeed("data", "fetch", "cloud-vm") == expected
-    assert succeed("data", "fetch", "cloud-vm", "--force") == expected
     assert "cloud-vm:           2 of 2 files verified, 2 present" in run("data", "status").stdout
     assert succeed("simulate", *CLOUD, "--jobs", "burst").startswith("ilp_exact on burst trace (1 job")
     (mirror / "jobs.csv").write_bytes(b"corrupt")
-    assert "jobs.csv: got SHA-256" in refuse("data", "fetch", "cloud-vm", "--force")
-    assert (folder / "jobs.csv").read_bytes() == b"0,1,1,2,4,3,50\n"
+    (folder / "jobs.csv").unlink()
+    assert "jobs.csv: got SHA-256" in refuse("data", "fetch", "cloud-vm")
+    assert not (folder / "jobs.csv").exists()
 
 
 def test_optimum(folder):

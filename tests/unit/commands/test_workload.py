@@ -90,7 +90,7 @@ def mirror(tmp_path, monkeypatch):
     return tmp_path / "mirror" / "tpch"
 
 
-def test_fetch_and_force(mirror, tmp_path):
+def test_what_is_there_is_not_fetched_again(mirror, tmp_path):
     raw = tmp_path / "data" / "raw" / "tpch"
     expected = f"TPC-H: 3 files in {raw}, verified (source: {mirror.parent})"
     assert succeed("data", "fetch", "tpch") == expected
@@ -100,22 +100,10 @@ def test_fetch_and_force(mirror, tmp_path):
     }
     assert succeed("data", "fetch", "tpch") == expected
     assert {path: path.stat().st_ino for path in raw.rglob("*.npy")} == first
-    assert succeed("data", "fetch", "tpch", "--force") == expected
-    assert {path: path.stat().st_ino for path in raw.rglob("*.npy")}.keys() == first.keys()
-    assert all(path.stat().st_ino != inode for path, inode in first.items())
-    assert [path.name for path in raw.parent.iterdir()] == ["tpch"]
 
 
 def files_in(folder):
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
-
-
-def test_forced_fetch_that_fails_keeps_what_is_there(mirror, tmp_path):
-    (tmp_path / "data" / "raw" / "tpch" / "2g").mkdir(parents=True)
-    (tmp_path / "data" / "raw" / "tpch" / "2g" / "adj_mat_1.npy").write_bytes(b"content 1")
-    (mirror / "2g" / "adj_mat_3.npy").unlink()
-    assert "adj_mat_3.npy: No such file" in refuse("data", "fetch", "tpch", "--force")
-    assert files_in(tmp_path / "data") == ["adj_mat_1.npy"]
 
 
 def test_status_tells_missing_and_damaged_files(tmp_path, monkeypatch):

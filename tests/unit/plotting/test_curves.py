@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from decima.plotting import cloud, curves, learning, packing, streams
+from decima.plotting import cloud, curves, learning, packing
 from tests.unit.plotting import frames
 from tests.unit.plotting.frames import legend, line
 
@@ -52,7 +52,7 @@ def test_jct_over_time_is_the_mean_of_the_jobs_that_arrive_in_a_window():
     jobs = pandas.DataFrame(
         {"scheduler": "fair", "arrival_s": [0.0, 10.0, 100.0, 190.0, 200.0], "jct_s": [1.0, 3.0, 10.0, 20.0, 40.0]}
     )
-    axes = streams.jct_over_time(jobs, windows=4)
+    axes = curves.jct_over_time(jobs, windows=4)
     times, means = line(axes, "fair").get_data()
     assert times == pytest.approx(np.array([25.0, 75.0, 125.0, 175.0]) / 60.0)
     assert means == pytest.approx([2.0, np.nan, 10.0, 30.0], nan_ok=True)
