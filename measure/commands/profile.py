@@ -97,7 +97,6 @@ def profile(
     profiles, _, facts = workloads.measured_from(out, MOST_DURATIONS)
     with output_path(out / PROFILE) as temporary:
         write_profiles(profiles, temporary, facts | machine.describe())
-    _summarize(measurement.done)
     typer.echo(f"wrote {count(len(profiles), 'profile')} to {out / PROFILE}")
 
 
@@ -107,12 +106,6 @@ def _numbers(option: str, text: str, number: type[int] | type[float]) -> list:
     except ValueError:
         expected = "whole numbers" if number is int else "numbers"
         raise ConfigError(f"{option} {text}: expected {expected}") from None
-
-
-def _summarize(runs: list[AloneRun]) -> None:
-    from measure.alone import summary
-
-    typer.echo(summary(runs).to_string(index=False, float_format="{:.3g}".format))
 
 
 def model(

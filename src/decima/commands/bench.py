@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -124,12 +123,8 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Result file
 
 @app.command()
 def score(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="Files with a function rule; without any, names by standard input."),
-    ] = None,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files with a function rule.")],
     task: Annotated[str, option("NAME", "Task of the Spark cluster.")] = "embedded-batch",
-    many: Annotated[Path | None, option("DIR", "Score every .py file of a folder.")] = None,
     seeds: Annotated[str, option("|".join(USES), "Whose instances.")] = "validation",
     limit_s: Annotated[float, option("S", "Time that one rule may take.", min=0.1)] = 30.0,
 ) -> None:
@@ -139,12 +134,8 @@ def score(
 
     if seeds not in USES:
         raise ConfigError(f"seeds must be {', '.join(USES)}, got {seeds!r}")
-    if many is not None and not many.is_dir():
-        raise ConfigError(f"there is no folder {many}")
-    paths = [*(files or ()), *(sorted(many.glob("*.py")) if many is not None else ())]
-    if files and (missing := [path for path in files if not path.is_file()]):
+    if missing := [path for path in files if not path.is_file()]:
         raise ConfigError(f"there is no file {missing[0]}")
-    lines = (Path(line.strip()) for line in sys.stdin if line.strip())
     with RuleScorer(task_named(task), seeds, limit_s) as scorer:
-        for line in scorer.score_all(paths if files or many is not None else lines):
+        for line in scorer.score_all(files):
             typer.echo(json.dumps(plain(line)))

@@ -1,14 +1,13 @@
 """What the profiler measures, in which order, and what it leaves out when it goes on."""
 
 import contextlib
-from dataclasses import replace
 
 import pytest
 
 from decima.connect.cluster import tpch_queries, tpch_tables
 from decima.core.errors import ConfigError, SparkError
 from measure import alone
-from measure.alone import ATTEMPTS, Measurement, PlannedApplication, plan, summary
+from measure.alone import ATTEMPTS, Measurement, PlannedApplication, plan
 from measure.records import ALONE_RUNS, WAIT_LIMIT, AloneRun, append_alone_run, read_alone_runs
 
 QUIET, BUSY = 0.1, WAIT_LIMIT + 0.1
@@ -151,21 +150,3 @@ def test_logs_get_their_names_when_their_application_has_ended(tmp_path):
         "sf1-e2-r0-a0.jsonl": "app-1",
         "sf1-e2-r0-a1.jsonl": "app-2.inprogress",
     }
-
-
-def test_summary_leaves_contended_runs_out():
-    runs = [
-        a_run("q01", duration_s=1.0),
-        a_run("q01", duration_s=3.0, repetition=1),
-        a_run("q02", duration_s=10.0),
-        a_run("q02", duration_s=99.0, repetition=1, wait_share=BUSY),
-        a_run("q01", "fresh", duration_s=7.0),
-    ]
-    table = summary(runs).set_index("kind")
-    warm, fresh = table.loc["warm"], table.loc["fresh"]
-    assert (warm["runs"], warm["contended"], warm["repetitions"]) == (4, 1, 2)
-    assert warm["pass_s"] == 2.0 + 10.0
-    assert warm["noise"] == pytest.approx(2**0.5 / 2.0)
-    assert fresh["start_s"] == 4.0
-    assert fresh["pass_s"] == 7.0
-    assert replace(runs[3], wait_share=QUIET).contended is False

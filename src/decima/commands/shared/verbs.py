@@ -140,6 +140,7 @@ RENAMED = {
 _LAST = "version 0.2.0 is the last one that has it"
 REMOVED = {"bench duel": _LAST, "optimum --fluid": _LAST, "optimum --solver": "OR-Tools is used where it is installed"}
 REMOVED |= {
+    "bench --many": "expected decima bench score DIR/*.py",
     "data --force": "damaged files are fetched again without it",
     "spark slim": _LAST,
     "workload alibaba": "expected decima workload write alibaba:part=test --out FILE",
