@@ -105,15 +105,6 @@ def exhaustive(
     *,
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
-    runnable_only: Annotated[
-        bool,
-        typer.Option(
-            "--runnable-only", help="Executors go to the first job with a runnable stage instead of waiting for stages."
-        ),
-    ] = False,
-    best_only: Annotated[
-        bool, typer.Option("--best-only", help="Exclude orders by a bound: the same best order, but no distribution.")
-    ] = False,
     limit: Annotated[int, option("N", "Largest number of jobs that is accepted.", min=1, max=20)] = 10,
     threads: options.Threads = None,
     out: options.ResultOut = None,
@@ -127,8 +118,6 @@ def exhaustive(
     result = exhaustive_search(
         workload,
         cluster.executors,
-        runnable_only=runnable_only,
-        distribution=not best_only,
         limit=limit,
         threads=threads,
         progress="exhaustive",

@@ -5,7 +5,7 @@ import pytest
 
 import decima
 from decima.workload import synthetic_batch
-from tests.unit.commands.calls import read_json, refuse, run, show, simulated, succeed
+from tests.unit.commands.calls import read_json, run, show, simulated, succeed
 
 SMALL = ("--jobs", "synthetic:n=3,sizes=xs+s", "--executors", 8)
 
@@ -92,21 +92,6 @@ def test_tuned_parameters_are_a_scheduler_everywhere(jobs, folder):
     parameters = simulated(folder, "--jobs", jobs, "--scheduler", f"{path}:c0=2")["parameters"]
     assert parameters == decima.make_scheduler(str(path)).values | {"c0": 2.0}
     assert succeed("compare", path, "fair", *SMALL, "--seeds", 2).startswith("best of 2 schedulers")
-
-
-def test_search_continues_from_its_checkpoint(folder):
-    first, second = folder / "first.json", folder / "second.json"
-    tune(folder, "--out", first)
-    checkpoint = folder / "search.json"
-    tune(folder, "--checkpoint", checkpoint)
-    kept = checkpoint.read_bytes()
-    tune(folder, "--checkpoint", checkpoint, "--out", second)
-    assert checkpoint.read_bytes() == kept
-    assert second.read_bytes() == first.read_bytes()
-    call = ("tune", "capped_srw", *SMALL, "--train", 3, "--test", 0, "--budget", 6, "--checkpoint", checkpoint)
-    assert "belongs to another search" in refuse(*call, "--out", folder / "third.json")
-    assert not (folder / "third.json").exists()
-    assert checkpoint.read_bytes() == kept
 
 
 def test_a_grid_keeps_the_whole_table(folder):

@@ -16,21 +16,17 @@ from tests.unit.commands.calls import read_json, run, show, succeed
 SMALL = ("--jobs", "synthetic:n=4,sizes=xs", "--executors", 5, "--seed", 3)
 
 
-@pytest.mark.parametrize("options", [(), ("--best-only",), ("--runnable-only",)])
-def test_exhaustive_search(options, folder):
+def test_exhaustive_search(folder):
     path = folder / "best.json"
-    line = succeed("optimum", "exhaustive", *SMALL, *options, "--out", path)
-    expected = exhaustive_search(synthetic_batch(4, 3, ["xs"]), 5, runnable_only="--runnable-only" in options)
+    line = succeed("optimum", "exhaustive", *SMALL, "--out", path)
+    expected = exhaustive_search(synthetic_batch(4, 3, ["xs"]), 5)
     document = read_json(path)
     assert document["best_order"] == list(expected.best_order)
     assert document["best_avg_jct_s"] == expected.best_avg_jct_s
     assert document["best_completion_s"] == expected.best_completion_s.tolist()
     assert document["sjf_avg_jct_s"] == expected.sjf_avg_jct_s
     assert document["num_orders"] == 24
-    if options == ("--best-only",):
-        assert document["distribution"] is None
-    else:
-        assert sum(document["distribution"]["counts"]) == 24
+    assert sum(document["distribution"]["counts"]) == 24
     assert line.startswith("synthetic (4 jobs, 5 executors): best of 24 orders: average JCT ")
     assert line.endswith(f"; wrote {path}")
 

@@ -1,6 +1,5 @@
 """`decima schedulers` and `decima models`."""
 
-import json
 import subprocess
 import sys
 
@@ -16,7 +15,7 @@ from decima.systems.spark.schedulers import (
     scheduler_options,
     scheduler_presets,
 )
-from tests.unit.commands.calls import refuse, run, simulated, succeed
+from tests.unit.commands.calls import refuse, run, simulated
 
 
 def test_every_scheduler_is_listed_with_its_parameters():
@@ -57,15 +56,6 @@ def test_every_stored_policy_is_listed():
     squeezed = "\n".join(" ".join(line.split()) for line in lines)
     assert "tpch-stream-entry-warm spark decima imitation of entry_srw " in squeezed
     assert lines[-1].startswith(f"{len(list_policies())} policies; ")
-
-
-def test_one_system_and_json():
-    assert succeed("models", "--system", "heterogeneous").startswith(f"{len(list_policies('heterogeneous'))} policies")
-    rows = json.loads(run("models", "--system", "cloud", "--json").stdout)
-    assert [row["name"] for row in rows] == list_policies("cloud")
-    assert {row["from"] for row in rows} == {"imitation of ilp_beta", "imitation of search", "random weights"}
-    message = refuse("models", "--system", "rocket")
-    assert message == "no policy of system 'rocket' is stored; known: cloud, heterogeneous, spark"
 
 
 # The learned scheduler on the command line.

@@ -66,7 +66,8 @@ def test_modes_set_rules_and_durations(mode, jobs, folder):
 
 
 def test_time_limit_leaves_null_for_what_did_not_finish(jobs, folder):
-    line = succeed("simulate", "--jobs", jobs, *OPTIONS, "--time-limit-s", 1.5, "--out", folder / "r.json")
+    call = ("simulate", "--jobs", jobs, *OPTIONS, "--out", folder / "r.json", "--set")
+    line = succeed(*call, "settings.time_limit_ms=1500")
     document = read_json(folder / "r.json")
     assert document["truncated"] is True
     assert document["end_ms"] == 1500.0
@@ -75,7 +76,7 @@ def test_time_limit_leaves_null_for_what_did_not_finish(jobs, folder):
     assert document["node_finish_ms"][1] == [None]
     assert f"{document['num_unfinished']} unfinished" in line
     assert "makespan" not in line
-    line = succeed("simulate", "--jobs", jobs, *OPTIONS, "--time-limit-s", 0.001, "--out", folder / "r.json")
+    line = succeed(*call, "settings.time_limit_ms=1")
     assert "no job finished in 0.0 s" in line
     assert read_json(folder / "r.json")["avg_jct_ms"] is None
 
