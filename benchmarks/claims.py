@@ -124,8 +124,8 @@ def idle_pair() -> pandas.DataFrame:
 def heavier(source, seed: int, share: float = 0.23, held: float = 0.82) -> Workload:
     """A batch of 20 jobs of which the largest ``share`` hold ``held`` of the work, on average (§7.2).
 
-    The seven sizes of 22 queries do not, with any weights of sizes (:func:`tail`). So a job is one of the largest profiles
-    with probability ``share``, else one of the smallest, of which so many are left out in the middle.
+    The seven sizes of 22 queries do not, with any weights of sizes (:func:`tail`). So a job is one of the largest
+    profiles with probability ``share``, else one of the smallest; so many are left out in the middle.
     """
     profiles = sorted(source.profiles(), key=lambda profile: -profile.work_ms)
     work = np.array([profile.work_ms for profile in profiles])

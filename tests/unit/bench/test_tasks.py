@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decima.bench import references
-from decima.bench.entries import opened
+from decima.bench.entries import entry_of
 from decima.bench.report import markdown, read_folder
 from decima.bench.run import run, score
 from decima.bench.tasks import SEEDS, document, task_named, tasks
@@ -45,8 +45,7 @@ def test_hash_needs_no_data_and_a_task_without_is_not_run(monkeypatch, tmp_path)
     monkeypatch.setattr(hour, "_package_file", lambda name: None)
     task = task_named("alibaba")
     assert task.digest[:16] == HASHES["alibaba"]
-    with opened("fair") as entry:
-        document = run(entry, [task], quick=True)
+    document = run(entry_of("fair"), [task], quick=True)
     assert "'decima data fetch alibaba' fetches it" in document["not_run"]["alibaba"]
     assert document["tasks"] == {}
 
