@@ -168,9 +168,8 @@ def test_jupyterlab_saves_what_is_committed(path):
 @pytest.mark.parametrize("folder", [Path("/"), ROOT, ROOT / "notebooks" / "decima"], ids=str)
 def test_the_first_cells_run_in_any_folder(path, folder, monkeypatch):
     def computed(name, run, **_):
-        return {
-            table.stem: table for table in (published.results_folder(published.RUN) / "tables" / name).glob("*.csv")
-        }
+        tables = sorted((published.results_folder(published.RUN) / "tables" / name).glob("*.csv"))
+        return {table.stem: table for table in tables} or pytest.skip(f"no table of {name} is published")
 
     monkeypatch.setattr("experiments.tables.run_experiment", computed)  # of a table with times of this machine
     monkeypatch.chdir(folder)

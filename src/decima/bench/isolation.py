@@ -80,7 +80,7 @@ class Apart:
             limit_s: The limit that the message names, s.
 
         Raises:
-            SchedulerError: It refused, took too long or ended; says which.
+            SchedulerError: It refused, took too long or ended; the message names it.
         """
         with contextlib.suppress(OSError):  # a process that has ended does not answer, either
             self._link.send((what, content))
@@ -155,7 +155,7 @@ class IsolatedScheduler(Apart):
         """Ask the process for a decision.
 
         Raises:
-            SchedulerError: It raised, answered something else, took too long or ended; says which.
+            SchedulerError: It raised, answered something else, took too long or ended; the message names it.
         """
         state = observation.state
         if self._state is not state:

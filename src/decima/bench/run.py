@@ -1,4 +1,4 @@
-"""Runs of an entry on tasks, and the document that says what came out."""
+"""Runs of an entry on tasks, and the document with their results."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def scores(
     workers: int | None = None,
     advance: Callable[[Score], object] | None = None,
 ) -> list[Score]:
-    """Score a scheduler on instances; when one takes too long, the rest fails, too."""
+    """Score a scheduler on instances; when one takes too long, the rest also fails."""
     if getattr(scheduler, "concurrent", False):
         return make_workers(partial(score, task, scheduler), None, workers).map(instances, advance)
     done: list[Score] = []

@@ -57,7 +57,7 @@ def run(
     out: options.ResultOut = None,
     workers: options.Workers = None,
 ) -> None:
-    """Run an entry on the tasks of its system, beside the bounds."""
+    """Run an entry on the tasks of its system and show the bounds."""
     from decima.bench.entries import opened
     from decima.bench.results import summary, write_result
     from decima.bench.run import run as run_tasks

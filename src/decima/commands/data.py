@@ -77,7 +77,7 @@ def _check_name(data_set: str, *known: str) -> None:
 
 
 def _fetch_again():
-    """Fetch everything into a folder beside the present one, then replace file by file."""
+    """Fetch everything into a folder next to the present one, then replace file by file."""
     import os
     import tempfile
     from pathlib import Path

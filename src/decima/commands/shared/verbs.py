@@ -151,7 +151,7 @@ class VerbGroup(TyperGroup):
         """Choose the command that the first words mean.
 
         Raises:
-            ConfigError: :meth:`Verb.resolve` says why.
+            ConfigError: As of :meth:`Verb.resolve`.
         """
         if args and args[0] in self.verbs:
             title, command, words = self.verbs[args[0]].resolve(args[1:])
@@ -182,7 +182,7 @@ class DecimaGroup(VerbGroup):
         """Choose the command that the first words mean.
 
         Raises:
-            ConfigError: The command has another name now or is gone, or :meth:`Verb.resolve` says why.
+            ConfigError: The command has another name now or is gone, or as of :meth:`Verb.resolve`.
         """
         words = (f"{args[0]} {word.partition('=')[0]}" for word in args[1:] if word == args[1] or word.startswith("--"))
         if removed := next((each for each in words if each in REMOVED), None):

@@ -186,7 +186,7 @@ class ExhaustiveOptions:
 
 @dataclass(frozen=True)
 class TrainOptions(ClusterOptions):
-    """Options of the cluster to train for; `--set` changes the recipe and the network, too."""
+    """Options of the cluster to train for; `--set` also changes the recipe and the network."""
 
     changes: Annotated[
         list[str] | None,
