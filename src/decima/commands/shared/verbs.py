@@ -146,6 +146,16 @@ class VerbGroup(TyperGroup):
     """Command group with verbs."""
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
+    apart: ClassVar[Mapping[str, frozenset[str]]] = {}  # commands listed under a heading of their own
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands, each with its first sentence."""
+        commands = {name: command for name in self.list_commands(ctx) if (command := self.get_command(ctx, name))}
+        elsewhere = frozenset().union(*self.apart.values())
+        for heading, names in {"Commands": commands.keys() - elsewhere, **self.apart}.items():
+            rows = [(name, each.get_short_help_str(200)) for name, each in commands.items() if name in names]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Choose the command that the first words mean.
@@ -162,21 +172,10 @@ class VerbGroup(TyperGroup):
 class DecimaGroup(VerbGroup):
     """Main command; an error is one line, with exit code 2, or 130 when interrupted."""
 
-    apart: ClassVar[Mapping[str, frozenset[str]]] = {}  # commands listed under a heading of their own
-
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name, with its example; None if there is none."""
         command = super().get_command(ctx, cmd_name)
         return command and with_example(command, cmd_name)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands, each with its first sentence."""
-        commands = {name: command for name in self.list_commands(ctx) if (command := self.get_command(ctx, name))}
-        elsewhere = frozenset().union(*self.apart.values())
-        for heading, names in {"Commands": commands.keys() - elsewhere, **self.apart}.items():
-            rows = [(name, each.get_short_help_str(200)) for name, each in commands.items() if name in names]
-            with formatter.section(heading):
-                formatter.write_dl(rows)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Choose the command that the first words mean.

@@ -35,7 +35,7 @@ class ClusterOptions:
     """Options of the simulated cluster; the mode supplies all others."""
 
     executors: Annotated[
-        int | None, option("N", "Executors of the cluster.", max=MOST, show_default="50, or those of the classes")
+        int | None, option("N", "Executors of the cluster.", max=MOST, show_default="50, or as in --classes")
     ] = None
     mode: Annotated[
         str, option("paper|released|simplified", "Rules of the paper, of the published simulator, or of appendix H.")
