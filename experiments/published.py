@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import nbformat
+
 from decima.core.files import atomic_write_text
 from experiments.figures import experiment_of
 from experiments.notebooks import PUBLISHED, calls, code_of, notebook_path
@@ -77,9 +79,7 @@ def executed_text() -> str:
 
 
 def as_saved(content: dict) -> str:
-    """Text of a notebook as Jupyter's server saves it, so that saving one that nobody changed changes no file."""
-    import nbformat
-
+    """Text of a notebook as JupyterLab saves it."""
     return nbformat.writes(nbformat.from_dict(content)) + "\n"
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_trainings() -> dict[str, dict[str, dict]]:
-    """Options of training runs by paper and name of the policy, from ``params/training`` of the checkout.
+    """Options of training runs by paper and policy, from ``params/training`` of the checkout.
 
     Raises:
         ConfigError: The current folder is in no checkout.

@@ -1,4 +1,4 @@
-"""Errors of the package; each message has the input, what is allowed, and the place."""
+"""Errors of the package; each message has the input and what is allowed."""
 
 
 class DecimaError(Exception):

@@ -404,7 +404,7 @@ def _settle_arrivals(source: WorkloadSource, values: dict[str, Any], where: str)
 
 
 def _settle_gap(source: WorkloadSource, values: dict[str, Any], options: dict[str, Any], where: str) -> None:
-    """Replace the text of the gap, or the load of a number of executors, by seconds."""
+    """Replace the text of the gap, or the load, by seconds."""
     load, executors = values.pop("load", None), values.pop("executors", None)
     if "interarrival_s" in values:
         values["interarrival_s"] = _range(values["interarrival_s"], f"{where}: interarrival_s")

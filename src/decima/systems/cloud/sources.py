@@ -1,4 +1,4 @@
-"""Texts that name the jobs to place.
+"""Texts that name the jobs.
 
 ``generated`` (the default, in the package), ``generated:pattern=burst,n=200``; ``normal`` and ``burst``, the published
 traces; ``redrawn:trace=burst`` for jobs drawn from them; ``dag:jobs=jobs.json`` for DAG jobs, each simulated alone; or
