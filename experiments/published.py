@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import nbformat
+
 from decima.core.files import atomic_write_text
 from experiments.figures import experiment_of
 from experiments.notebooks import PUBLISHED, calls, code_of, notebook_path
@@ -73,7 +75,12 @@ def executed_text() -> str:
         cell["execution_count"] = index + 1 if cell["outputs"] else None
         for output in (each for each in cell["outputs"] if "data" in each):
             output["execution_count"] = index + 1
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return as_saved(content)
+
+
+def as_saved(content: dict) -> str:
+    """Text of a notebook as JupyterLab saves it."""
+    return nbformat.writes(nbformat.from_dict(content)) + "\n"
 
 
 def published_text(slug: str, *, live: bool = False) -> str:
@@ -104,7 +111,7 @@ def published_text(slug: str, *, live: bool = False) -> str:
         for name in calls("".join(cell["source"]), "experiments.figure") if cell["cell_type"] == "code" else ():
             content["cells"] += [_picture_cell(slug, name, path)] if picture(name) else []
     content["metadata"]["published"] = {"run": RUN, "stamp": published_stamp(cells)}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return as_saved(content)
 
 
 def _picture_cell(slug: str, figure: str, notebook: Path) -> dict:

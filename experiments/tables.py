@@ -99,7 +99,7 @@ def sha256(content: bytes) -> str:
 
 
 def load(
-    name: str, run: str = "auto", *, threads: int | None = None, progress: bool = False, kept: bool = True
+    name: str, run: str = "auto", *, threads: int | None = None, progress: bool = True, kept: bool = True
 ) -> dict[str, pandas.DataFrame]:
     """Tables of an experiment, computed first if missing or with an old stamp.
 

@@ -1,6 +1,7 @@
 """Notebooks as they are committed: published outputs, literal parameters, nothing of one machine. nbval runs them."""
 
 import ast
+import json
 import re
 import shutil
 from functools import cache
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelspec import get_kernel_dict
 
 import decima
 import experiments
@@ -135,6 +138,32 @@ def test_a_changed_number_makes_outputs_stale(tmp_path, monkeypatch):
     table = copy / "tables" / "appendix_a" / "appendix_a.csv"
     table.write_text(table.read_text().replace("28.0", "28.1", 1))
     assert published.published_stamp(cells) != before
+
+
+@each
+def test_jupyterlab_saves_what_is_committed(path):
+    """Opening and saving an unchanged notebook dirties no checkout; only the version of Python is another's."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert path.read_text(encoding="utf-8") == published.as_saved(content)
+    spoken = {name: value for name, value in content["metadata"]["language_info"].items() if name != "version"}
+    kernel = {name: value for name, value in IPythonKernel.language_info.items() if name != "version"}
+    assert spoken == json.loads(json.dumps(kernel))
+    named = {key: get_kernel_dict()[key] for key in ("display_name", "language")}
+    assert content["metadata"]["kernelspec"] == named | {"name": "python3"}
+
+
+@each
+@pytest.mark.parametrize("folder", [Path("/"), ROOT, ROOT / "notebooks" / "decima"], ids=str)
+def test_the_first_cells_run_in_any_folder(path, folder, monkeypatch):
+    def computed(name, run, **_):
+        tables = sorted((published.results_folder(published.RUN) / "tables" / name).glob("*.csv"))
+        return {table.stem: table for table in tables} or pytest.skip(f"no table of {name} is published")
+
+    monkeypatch.setattr("experiments.tables.run_experiment", computed)  # of a table with times of this machine
+    monkeypatch.chdir(folder)
+    names = {}
+    for cell in code_cells(path)[:2]:
+        exec(compile(cell.source, path.stem, "exec"), names)
 
 
 @each

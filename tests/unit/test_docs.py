@@ -190,7 +190,7 @@ def cells(page):
 def test_the_verdicts_of_the_readme_are_those_of_the_claims():
     shown = [row[1:] for row in cells(README) if len(row) == 5][2:]
     claims = [row for row in cells(text("claims")) if len(row) == 4 and row[0] not in ("claim", "---")]
-    assert len(shown) >= 10
+    assert len(shown) >= 8
     assert shown == [row for row in claims if row in shown], claims
 
 
@@ -241,7 +241,8 @@ def test_the_results_of_the_readme_are_those_of_the_committed_tables():
 
 
 def test_the_readme_stays_short():
-    assert len(README.split()) < 1400
+    assert len(README.split()) < 1250
+    assert len(README.splitlines()) <= 140
 
 
 def test_targets_of_make_exist():

@@ -1,4 +1,4 @@
-"""Benchmark: fixed tasks with rules, policies and bounds beside every entry."""
+"""Benchmark: fixed tasks with rules, with rules, policies and bounds to compare every entry with."""
 
 import sys
 from importlib.abc import MetaPathFinder

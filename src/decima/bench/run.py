@@ -1,4 +1,4 @@
-"""Runs of an entry on tasks, and the document that says what came out."""
+"""Runs of an entry on tasks, and the document with their results."""
 
 from __future__ import annotations
 

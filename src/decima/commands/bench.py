@@ -12,10 +12,11 @@ from decima.commands.shared import options
 from decima.commands.shared.compilation import watch_compilation
 from decima.commands.shared.options import option
 from decima.commands.shared.outputs import check_output, write_text, wrote
+from decima.commands.shared.verbs import VerbGroup
 from decima.core.errors import ConfigError
 from decima.core.files import plain
 
-app = typer.Typer(help="Score schedulers on fixed tasks, with tuned heuristics and bounds.", no_args_is_help=True)
+app = typer.Typer(cls=VerbGroup, help="Score schedulers on fixed tasks, with tuned heuristics and bounds.", no_args_is_help=True)
 Tasks = Annotated[list[str] | None, option("NAME", "Only this task; may be repeated.", "--task", show_default="all")]
 USES = ("validation", "training", "test")
 ROW = "{:<18} {:>12} {:>12} {:>12} {:>8} {:>14}"
@@ -56,7 +57,7 @@ def run(
     out: options.ResultOut = None,
     workers: options.Workers = None,
 ) -> None:
-    """Run an entry on the tasks of its system, beside the bounds."""
+    """Run an entry on the tasks of its system, and show the bounds."""
     from decima.bench.entries import entry_of
     from decima.bench.results import summary, write_result
     from decima.bench.run import run as run_tasks
@@ -123,12 +124,12 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Result file
 
 @app.command()
 def score(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files with a function rule.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files with a function `rule`.")],
     task: Annotated[str, option("NAME", "Task of the Spark cluster.")] = "embedded-batch",
-    seeds: Annotated[str, option("|".join(USES), "Whose instances.")] = "validation",
-    limit_s: Annotated[float, option("S", "Time that one rule may take.", min=0.1)] = 30.0,
+    seeds: Annotated[str, option("|".join(USES), "Instances to score on.")] = "validation",
+    limit_s: Annotated[float, option("S", "Time that one heuristic may take.", min=0.1)] = 30.0,
 ) -> None:
-    """Score rules of one function each, a JSON line per file."""
+    """Score heuristics of one function each, a JSON line per file."""
     from decima.bench.scoring import RuleScorer
     from decima.bench.tasks import task_named
 

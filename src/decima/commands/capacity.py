@@ -153,7 +153,7 @@ def capacity(
 
 
 def read_price(text: str, cores: int) -> Callable[[int], float]:
-    """Price per hour of so many executors: a number, or whole VMs.
+    """Price per hour of N executors: a number, or whole VMs.
 
     Raises:
         ConfigError: There is no such list or type, or an executor does not fit a VM of it.

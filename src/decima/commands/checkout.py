@@ -11,6 +11,7 @@ import typer
 
 from decima.commands.shared.options import option
 from decima.commands.shared.outputs import check_output
+from decima.commands.shared.verbs import VerbGroup
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
 
@@ -35,7 +36,7 @@ MEASURING = {
 def register(app: typer.Typer) -> None:
     """Add the commands to the application; the group `spark` has those on Spark."""
     _add(app, "experiments", PIPELINE)
-    spark = typer.Typer(help="Measure real Spark on this machine and schedule its jobs.")
+    spark = typer.Typer(cls=VerbGroup, help="Measure real Spark on this machine and schedule its jobs.")
     _add(spark, "measure", MEASURING)
     spark.command()(plugin)
     app.add_typer(spark, name="spark")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from decima.commands.shared.verbs import VerbGroup
 from decima.core.errors import ChecksumError, ConfigError
 
 DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set: tpch, alibaba, cloud-vm.")]
@@ -15,7 +16,7 @@ DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the dat
 # asked for.
 _ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.systems.cloud.traces"}
 
-app = typer.Typer(help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
+app = typer.Typer(cls=VerbGroup, help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
 
 
 @app.command()

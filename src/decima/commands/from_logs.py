@@ -41,7 +41,7 @@ def from_spark(
 ) -> None:
     """Make job profiles from Spark event logs.
 
-    The command writes three tables beside FILE: FILE.sizes.csv (bytes read and written per stage), FILE.runs.csv (runs
+    The command writes three tables next to FILE: FILE.sizes.csv (bytes read and written per stage), FILE.runs.csv (runs
     of each query) and FILE.report.csv (what was skipped and why).
     """
     tables = {name: out.with_suffix(f".{name}.csv") for name in TABLES}

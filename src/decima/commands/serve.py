@@ -24,7 +24,7 @@ def _configure(context: typer.Context, file: Path | None) -> Path | None:
     """Take options from a file, for those that neither command line nor environment give.
 
     Raises:
-        ConfigError: The file cannot be read, or something in it or in the environment is no option.
+        ConfigError: The file cannot be read, or it or the environment has an unknown option.
     """
     known = {option.name: option for option in context.command.params if option.name not in ("config", "help")}
     variables = [name.removeprefix(f"{PREFIX}_").lower() for name in os.environ if name.startswith(f"{PREFIX}_")]

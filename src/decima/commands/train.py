@@ -1,4 +1,4 @@
-"""Command `decima train`: learn a policy from scratch, or go on where a run stopped."""
+"""Command `decima train`: learn a policy from scratch, or continue where a run stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_trainings() -> dict[str, dict[str, dict]]:
-    """Options of trainings by paper and name of the policy, from ``params/training`` of the checkout.
+    """Options of training runs by paper and policy, from ``params/training`` of the checkout.
 
     Raises:
         ConfigError: The current folder is in no checkout.

@@ -47,7 +47,7 @@ def checked_seeds(seeds: Any) -> list[int]:
     """Seeds as a list of integers.
 
     Raises:
-        ConfigError: They are no list of whole numbers of at least 0.
+        ConfigError: They are not a list of whole numbers of at least 0.
     """
     if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Iterable):
         raise ConfigError(f"seeds must be a list of whole numbers, got {seeds!r:.60}")

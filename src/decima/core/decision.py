@@ -94,7 +94,7 @@ _LIBRARIES = ("numba", "numpy", "scipy", "llvmlite")  # which know no field of a
 def names_read(function: Callable) -> frozenset[str]:
     """Names that a compiled function may read: attributes and texts in its code.
 
-    Those of what it calls are among them. They stand in its bytecode, so that nothing has to be compiled. A branch that
+    Those of what it calls are among them. They are in its bytecode, so that nothing has to be compiled. A branch that
     is never taken counts.
     """
     names: set[str] = set()

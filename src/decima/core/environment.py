@@ -19,7 +19,7 @@ from decima.core.errors import ConfigError, RenderModeError
 class SchedulingEnv(gymnasium.Env):
     """Environment whose episodes are runs of workloads.
 
-    A subclass says what its workloads are and how a text is read; it sets ``_mask``, the present mask in one row.
+    A subclass defines its workloads and reads their text; it sets ``_mask``, the present mask in one row.
 
     Args:
         workload: A workload, a text, or a function ``seed -> workload`` that is called for every episode.
@@ -27,7 +27,7 @@ class SchedulingEnv(gymnasium.Env):
         **options: Value of an option, and what is allowed.
 
     Raises:
-        ConfigError: An option is out of range, or the workload is no workload.
+        ConfigError: An option is out of range, or the workload is not one.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
@@ -132,7 +132,7 @@ class GymScheduler:
             vector = getattr(vector, "venv", None)
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Forget the last run; a policy with ``reset`` forgets, too."""
+        """Forget the last run; a policy with ``reset`` also forgets."""
         if hasattr(self._policy, "reset"):
             self._policy.reset()
 

@@ -1,4 +1,4 @@
-"""Errors of the package; each message says what was got, expected and where."""
+"""Errors of the package; each message has the input and what is allowed."""
 
 
 class DecimaError(Exception):
@@ -59,7 +59,7 @@ class WorkerError(DecimaError, RuntimeError):
 
 
 class TrainingError(DecimaError, RuntimeError):
-    """Training cannot go on, for example because a gradient is not finite."""
+    """Training cannot continue, for example because a gradient is not finite."""
 
 
 class CheckpointError(DecimaError):

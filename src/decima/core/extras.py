@@ -48,7 +48,7 @@ def how_to_install(extra: str) -> str:
 def advice(module: str) -> str | None:
     """Sentence on an optional module that is missing; None for any other module.
 
-    It says what the module is for and how to install it.
+    It has the purpose of the module and how to install it.
     """
     root = module.partition(".")[0]
     for name, extra in EXTRAS.items():
@@ -58,7 +58,7 @@ def advice(module: str) -> str | None:
 
 
 def require(name: str) -> None:
-    """Refuse to go on where an extra is not installed.
+    """Raise an error where an extra is not installed.
 
     Raises:
         MissingExtraError: Its first module cannot be found.

@@ -140,7 +140,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _new_file(path: Path, suffix: str) -> tuple[Path, int]:
-    """Make a hidden file beside a path that nobody else can open.
+    """Make a hidden file next to a path that nobody else can open.
 
     Returns its path, and the mode of any new file. The system itself applies the umask, which can be asked for only by
     changing it for all threads.

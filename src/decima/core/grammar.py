@@ -38,7 +38,7 @@ class Option:
             where: What the option belongs to, for the error message.
 
         Raises:
-            ConfigError: The text is no value of that type.
+            ConfigError: The text is not a value of that type.
         """
         return read_value(text, self.value_type, f"{where}: {self.name}")
 
@@ -151,7 +151,7 @@ def read_value(text: str, value_type: Any, where: str) -> Any:
         where: What the value is, for the error message.
 
     Raises:
-        ConfigError: The text is no value of that type.
+        ConfigError: The text is not a value of that type.
     """
     members = [member for member in get_args(value_type) if member not in (NoneType, ...)]
     if NoneType in get_args(value_type):

@@ -92,7 +92,7 @@ def njit(
 ) -> Callable:
     """Compile like ``numba.njit`` and take whole numbers of compiled callers as int64.
 
-    Constants are taken so, too; unsigned numbers of 16 bits and more stay what they are. Compiled code cannot call a
+    Constants are also taken so; unsigned numbers of 16 bits and more stay what they are. Compiled code cannot call a
     function that calls itself.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 FIRST_LINE_S = 10.0  # work that is done by then writes no line
 MOST_S = 60.0  # longest time between two lines, which grows up to here
-LEAST_SHARE = 0.1  # done before the time that is left is estimated: what comes first may be compilation
+LEAST_SHARE = 0.1  # done before the remaining time is estimated, at the rate of all pieces after the first
 
 _LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt} {unit}, {elapsed} gone, {remaining} left{postfix}"
 _SHARE_LINE = "{desc}: {percentage:.0f} %, {elapsed} gone, {remaining} left{postfix}"
@@ -57,11 +58,21 @@ def _bar_class() -> type[tqdm]:
     from tqdm import std
 
     class Bar(std.tqdm):
+        first: tuple[float, float] | None = None  # count and time after the first piece, in which code is compiled
+
+        def update(self, n: float | None = 1) -> bool | None:
+            if n and self.first is None:
+                self.first = (self.n + n, time.monotonic())
+            return super().update(n)
+
         @property
         def format_dict(self) -> dict:
             values = super().format_dict
-            early = values["n"] - values["initial"] < LEAST_SHARE * (values["total"] or 0)
-            return values | ({"rate": 0.0} if early else {})
+            if self.first is None or values["n"] - values["initial"] < LEAST_SHARE * (values["total"] or 0):
+                return values | {"rate": 0.0}
+            count, began = self.first
+            done = values["n"] - count
+            return values | ({"rate": done / (time.monotonic() - began)} if done else {})
 
         def close(self) -> None:
             if hasattr(self, "pos"):  # else Ctrl-C came before the bar was whole

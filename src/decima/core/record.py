@@ -55,8 +55,8 @@ class Field:
         dtype: Type of the scalar or of the array's entries.
         extent: Name of the array's length; None for a scalar.
         doc: Meaning, unit, dimensions.
-        storage: ``"run"``: part of what a run changes. ``"address"``: a scalar that belongs to this memory and is no
-            part of a copy; compiled code only reads it. ``"code"``: a scalar that a run has, the address of a compiled
+        storage: ``"run"``: part of what a run changes. ``"address"``: a scalar that belongs to this memory and
+            not to a copy; compiled code only reads it. ``"code"``: a scalar that a run has, the address of a compiled
             decision; another process gets the same decision's address there. ``"bound"``: an array bound from outside,
             checked. ``"buffer"``: an array whose length may grow.
         initial: Value of all entries of an array when a run begins; scalars are 0 or what they are configured to be.

@@ -28,7 +28,7 @@ class Registry(Generic[Member]):
     """Members by name; those of listed modules are imported when they are asked for.
 
     Code outside of the package has two ways in. An entry point of the group gives a member its own name. A text
-    ``file.py:NAME`` or ``package.module:NAME`` is a name, too; files and modules of the current folder are found.
+    ``file.py:NAME`` or ``package.module:NAME`` is also a name; files and modules of the current folder are found.
 
     Args:
         what: Word for one member in messages (``"scheduler"``).

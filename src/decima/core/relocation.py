@@ -1,7 +1,7 @@
 """Relocation: copies of runs into memory where jobs and stages have other numbers.
 
-Every integer field of a record type says what its numbers refer to (:class:`decima.core.record.Field`). From that table
-follows which rows go where and which numbers change, so that no caller lists fields.
+Every integer field of a record type names what its numbers refer to (:class:`decima.core.record.Field`). That table
+decides which rows go where and which numbers change, so that no caller lists fields.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Relocation:
         left: Extents whose fields stay behind.
 
     Raises:
-        RecordError: An integer field does not say what it refers to, or an extent or reference is in none of the lists.
+        RecordError: An integer field names nothing that it refers to, or an extent or reference is in no list.
     """
 
     def __init__(

@@ -111,7 +111,7 @@ class RunResult(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Best:
-    """The best run known of a workload, beside what no run can pass."""
+    """The best run known of a workload, and a bound that no run can pass."""
 
     result: RunResult  # the run
     objective: str  # name of what is best

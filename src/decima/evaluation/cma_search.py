@@ -68,7 +68,7 @@ def minimize(
         sigma: First step size, the same for all coordinates.
         bounds: Lower and upper bound of every coordinate.
         budget: Evaluations, at least; the last generation is completed.
-        seed: Source of chance.
+        seed: Random seed.
         population: Points per generation, 4 + 3 ln n by default.
         inject: Further points of the first generation.
 

@@ -60,7 +60,7 @@ class Comparison:
             change_percent, change_low and change_high (against the baseline, paired by seed, 95 %; 0 for the baseline
             itself), unfinished (jobs that a time limit left unfinished, of all runs) and mark (what mean and interval
             are then: ``≥`` or ``≤`` for a bound, ``~`` for no bound, see ``Objective.mark``). With one seed there
-            are no intervals (NaN); a mean is NaN if the limit cut a run before any job arrived. Of an objective without
+            intervals are NaN; a mean is NaN if the limit cut a run before any job arrived. Of an objective without
             a unit the columns end without ``_s``.
 
         Raises:

@@ -62,7 +62,7 @@ def simulate(
         Of the Spark cluster a :class:`decima.systems.spark.result.Result`.
 
     Raises:
-        DecimaError: Bad input; the message says what and where.
+        DecimaError: Bad input; the message has the input and the place.
     """
     chosen = chosen_settings(jobs, cluster, mode, system, executors=executors, **settings)
     runs, jobs = _read(jobs, chosen, seed)
@@ -88,7 +88,7 @@ def optimum(
 ) -> Best:
     """Find the best offline schedule (all jobs known in advance) and a lower bound.
 
-    On the Spark cluster a search for the least average JCT beside the lower bound, for heterogeneous executors the
+    On the Spark cluster a search for the least average JCT and its lower bound, for heterogeneous executors the
     least makespan, for placement the greatest reward; the last two are proved where the instance is small enough.
 
     Example:
@@ -107,7 +107,7 @@ def optimum(
         **settings: As in :func:`simulate`.
 
     Raises:
-        DecimaError: Bad input; the message says what and where.
+        DecimaError: Bad input; the message has the input and the place.
     """
     check_whole("budget", budget, least=1)
     chosen = chosen_settings(jobs, cluster, mode, system, executors=executors, **settings)

@@ -50,7 +50,7 @@ def paired_change(values: np.ndarray, baseline: np.ndarray) -> tuple[float, floa
 def _quantile(count: int) -> float:
     """Half width of the confidence interval of ``count`` values in standard errors.
 
-    By bisection to the last bit; SciPy has it, too, but takes two seconds to import.
+    By bisection to the last bit; SciPy also has it but takes two seconds to import.
     """
     low, high = 0.0, 16.0  # above 12.7, that of two values
     while low < (middle := (low + high) / 2.0) < high:
@@ -59,7 +59,7 @@ def _quantile(count: int) -> float:
 
 
 def _within(t: float, freedom: int) -> float:
-    """Probability that Student's t of so many degrees of freedom is between -t and t.
+    """Probability that Student's t of ``freedom`` degrees of freedom is between -t and t.
 
     Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
     """

@@ -136,7 +136,7 @@ class Fit:
     """What every search of parameters has: candidates, workloads and a baseline; arguments as of :func:`tune`.
 
     Raises:
-        ConfigError: The scheduler is no compiled heuristic, or an argument is out of range.
+        ConfigError: The scheduler is not a compiled heuristic, or an argument is out of range.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Fit:
         return np.where(np.isnan(scores).any(axis=1), np.inf, self.objective.loss(scores.mean(axis=1)))
 
     def result(self, best: SystemScheduler, tuned: Sequence[str], curve: list[dict], search: dict) -> TuneResult:
-        """The best candidate beside its default and the baseline, on training and test workloads."""
+        """The best candidate, its default and the baseline, on training and test workloads."""
         policies = {"tuned": best, "default": self.default} | self.baseline
         scores: dict[str, dict] = {"train": {}, "test": {}}
         about: dict[str, dict | None] = {"train": None, "test": None, "search": search}
@@ -225,7 +225,7 @@ def tune(
         test_seeds: One seed per test workload, 1000000, ... by default.
         metric: Name of the objective.
         budget: Candidates to try, each on all training workloads; the last generation is completed.
-        seed: Source of chance of the search.
+        seed: Random seed of the search.
         fixed: Values of parameters that are not to be tuned, for example ``{"stage_rule": 0}``; a preset may be among
             them, from whose values the search then begins.
         start: Where the search begins, for parameters that shall not begin at their default for such jobs.

@@ -2,7 +2,7 @@
 
 Comparison, tuning, search and rollouts of training run their work through this module. Results come in the order of the
 items and depend neither on the backend nor on the number of workers; an exception in a worker (and Ctrl-C) is raised in
-the caller, and what has not begun is dropped. Then runs in threads are told to stop; processes are ended after Ctrl-C.
+the caller, and what has not begun is dropped. Then runs in threads are stopped; processes are ended after Ctrl-C.
 
 Whoever outgrows one machine sets ``RAY_ADDRESS``, or names the backend ``"ray"``; this needs the extra ``ray``.
 """
@@ -48,7 +48,7 @@ def check_workers(workers: int | None) -> int:
     """Number of workers, all cores of this machine by default.
 
     Raises:
-        ConfigError: It is no whole number of at least 1.
+        ConfigError: It is not a whole number of at least 1.
     """
     if workers is None:
         return os.cpu_count() or 1
@@ -318,10 +318,10 @@ def make_workers(function: Callable, backend: str | None = None, workers: int | 
             what one item leaves for the next. Items and results are pickled there too.
         backend: ``"threads"``, ``"processes"`` or ``"ray"``; by default ``"ray"`` where ``RAY_ADDRESS`` is set, else
             ``"threads"``.
-        workers: Number of workers, by default as many as there are cores.
+        workers: Number of workers, by default the number of cores.
 
     Raises:
-        ConfigError: The backend is unknown, ``workers`` is no whole number of at least 1.
+        ConfigError: The backend is unknown, ``workers`` is not a whole number of at least 1.
         MissingExtraError: The backend is Ray's, which is not installed.
     """
     name = backend or ("ray" if os.environ.get("RAY_ADDRESS") else "threads")

@@ -83,7 +83,7 @@ def how_learned(card: Mapping[str, Any]) -> str:
         card: Card of a stored policy.
 
     Returns:
-        ``alone`` (reinforcement learning from random weights) or ``warm`` (it first imitated a rule, or went on from
+        ``alone`` (reinforcement learning from scratch) or ``warm`` (it first imitated a heuristic, or continued from
         another policy).
 
     Raises:

@@ -1,6 +1,6 @@
 """Checked records of numbers that configure training, among them its budget.
 
-A field is declared by :func:`number`, :func:`whole`, :func:`choice` or :func:`switch`, with its documentation beside
+A field is declared by :func:`number`, :func:`whole`, :func:`choice` or :func:`switch`, with its documentation next to
 it; :class:`Configuration` checks the values of all fields when a record is made. A field of another kind has its
 documentation in ``metadata`` under ``doc``, and the record checks it itself.
 """

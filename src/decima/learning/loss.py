@@ -53,7 +53,7 @@ def shuffled_parts(
     Args:
         groups: Int [D] per episode, its decisions in order.
         count: Number of parts; fewer are returned if there are fewer segments.
-        rng: Source of chance.
+        rng: Random generator.
         segment: Decisions that stay together.
 
     Returns:

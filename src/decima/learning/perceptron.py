@@ -44,7 +44,7 @@ class Perceptron:
 
 
 class NetworkShape:
-    """Base of architectures: frozen dataclasses whose fields say what a network consists of.
+    """Base of architectures: frozen dataclasses whose fields are the parts of a network.
 
     A subclass has defaults for all fields, a field ``name``, ``perceptrons`` and ``system``. Weights of all systems are
     stored by :mod:`decima.learning.store`.

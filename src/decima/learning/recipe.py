@@ -195,7 +195,7 @@ class Recipe:
         """Documentation of every flat field, by name.
 
         Args:
-            algorithm: Whose fields to list beside those of all recipes.
+            algorithm: Whose fields to list in addition to those of all recipes.
         """
         documents = {"name": "What cards and logs call it.", "algorithm": "Registered algorithm that trains."}
         return documents | {item.name: item.metadata["doc"] for part in _parts(algorithm) for item in fields(part)}
@@ -223,7 +223,7 @@ class Recipe:
             task: As in :meth:`named`.
 
         Raises:
-            ConfigError: The file cannot be read, is no mapping, or holds an unknown name or a bad value.
+            ConfigError: The file cannot be read, is not a mapping, or holds an unknown name or a bad value.
         """
         path = Path(path)
         try:

@@ -214,7 +214,7 @@ def _linear_part(
 
 
 def _normalised(values: list[np.ndarray], how: str, lengths: Sequence[int]) -> list[np.ndarray]:
-    """Values as ``normalise`` wants them; sequences have so many episodes each."""
+    """Values as ``normalise`` wants them; ``lengths``: episodes of each sequence."""
 
     def scaled(group: list[np.ndarray]) -> list[np.ndarray]:
         spread = float(np.std(np.concatenate(group)))

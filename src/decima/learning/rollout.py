@@ -54,10 +54,10 @@ class Rollouts:
             time and processes can be sent.
         backend: ``"threads"``, ``"processes"`` or ``"ray"``; by default ``"ray"`` where ``RAY_ADDRESS`` is set, else
             ``"threads"``.
-        workers: Number of workers, by default as many as there are cores.
+        workers: Number of workers, by default the number of cores.
 
     Raises:
-        DecimaError: The backend is unknown, or Ray and not installed, or ``workers`` is no number.
+        DecimaError: The backend is unknown, or Ray and not installed, or ``workers`` is not a number.
     """
 
     def __init__(self, work: Callable, backend: str | None = None, workers: int | None = None) -> None:

@@ -71,7 +71,7 @@ def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np
         architecture: Shape of the network.
         weights: Float32 [parameters].
         card: How the policy came about, JSON values: training parameters, data hash, git revision, seed, training
-            curve, evaluation. ``greedy`` says how it is meant to be run. Numbers that are not finite become null.
+            curve, evaluation. ``greedy``: whether to run it greedily. Numbers that are not finite become null.
 
     Returns:
         The file of the weights.
@@ -252,7 +252,7 @@ def read_card(path: Path) -> dict[str, Any]:
     """Card of a policy.
 
     Raises:
-        PolicyError: The file cannot be read, is no JSON object or has another format.
+        PolicyError: The file cannot be read, is not a JSON object or has another format.
     """
     try:
         card = read_json(path)

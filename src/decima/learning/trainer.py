@@ -81,7 +81,7 @@ class Trainer:
         gone: By part of the identity, fields of earlier versions and their values that stand for what this one does.
         progress: Show a progress bar.
         tensorboard: Write TensorBoard events.
-        command: Words of the call that begins the run; stored in the folder, beside the first checkpoint.
+        command: Words of the call that begins the run; stored in the folder, next to the first checkpoint.
 
     Raises:
         ConfigError: The run would never stop, or algorithm and validation use the same name for a column.

@@ -34,7 +34,7 @@ class TrainingRequest:
     """Training request, common to all systems.
 
     Raises:
-        ConfigError: The seed is no whole number of at least 0.
+        ConfigError: The seed is not a whole number of at least 0.
     """
 
     recipe: str | Recipe  # name, path of a .yaml file, or a recipe
@@ -72,7 +72,7 @@ class TrainingResult:
 
     @cached_property
     def card(self) -> dict[str, Any]:
-        """What is stored beside the weights: network, task, recipe, how it was learned, scores."""
+        """What is stored with the weights: network, task, recipe, how it was learned, scores."""
         return read_json(self.path.with_name(self.path.name.replace(".weights.h5", ".json")))
 
     @cached_property
@@ -183,10 +183,10 @@ def train(
 
 
 def system_of_jobs(jobs: str) -> str:
-    """System that jobs are for; the Spark cluster if they are no other's.
+    """System that jobs are for; the Spark cluster if no other system has them.
 
     Raises:
-        ConfigError: They are no text.
+        ConfigError: They are not a text.
     """
     if not isinstance(jobs, str):
         raise ConfigError(f"jobs to train on are drawn from a source, expected its name, got {type(jobs).__name__}")

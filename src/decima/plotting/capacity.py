@@ -139,7 +139,7 @@ def predicted_sums(sums: pandas.DataFrame, axes: Axes | None = None) -> None:
 
 @style.on_axes()
 def error_matrix(errors: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Mean error in per cent, by size of the logs and predicted size.
+    """Mean error in %, by size of the logs and predicted size.
 
     Args:
         errors: source, slots, query_percent.

@@ -61,7 +61,7 @@ def dag(
     Args:
         stages: One row per stage of one job: stage, tasks, duration_s; ``job`` for the title, ``name`` for the labels.
         edges: One row per dependency of that job: parent, child.
-        labels: Write tasks × mean task duration beside each stage, or these texts.
+        labels: Write tasks × mean task duration next to each stage, or these texts.
         colors: One per stage; all alike when omitted.
 
     Source: §2, Figure 1.

@@ -169,7 +169,7 @@ class _Jobs:
 
     Attributes:
         names: Of every job, with its number, so that no two are equal.
-        colors: As many as in the static chart, which knows the jobs of the tasks only.
+        colors: The number of colours in the static chart, which knows the jobs of the tasks only.
         arrival_s: float64 [jobs].
         graphs: Profile of every job; empty for systems whose jobs have none.
         first: Number of the first stage of every job, and of all stages, int64 [jobs + 1].

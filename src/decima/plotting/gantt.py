@@ -270,7 +270,7 @@ def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, 
 def jobs_legend(
     figure: style.Figure, labels: Mapping[int, str], colors: Mapping[int, str], title: str | None = None
 ) -> None:
-    """List jobs or stages and their colours, both by number, beside the charts."""
+    """List jobs or stages and their colours, both by number, next to the charts."""
     handles = [Patch(color=colors[each], label=label) for each, label in labels.items()]
     handles.append(Patch(facecolor=style.IDLE, edgecolor="0.6", linewidth=0.5, label="idle"))
     figure.legend(

@@ -46,7 +46,7 @@ def change_of_means(
 ) -> None:
     """Means against those of a reference scheduler, in percent, a panel per CCR.
 
-    Where changes exceed 5 %, the vertical axis is logarithmic beyond, so that small ones can be seen beside large ones.
+    Where changes exceed 5 %, the vertical axis is logarithmic beyond, so that small and large ones can be seen.
 
     Args:
         table: Columns scheduler, ccr, ``across`` and ``value``; one mean each.
@@ -152,7 +152,7 @@ def change_panels(table: pandas.DataFrame, across: str, figure: style.Figure) ->
 
 @style.styled
 def learning(table: pandas.DataFrame, scores: Mapping[str, float], label: str, axes: Axes) -> Axes:
-    """Mean scores of trainings by iteration, with a band from least to largest.
+    """Mean scores of training runs by iteration, with a band from minimum to maximum.
 
     Args:
         table: Columns scheduler, iteration and val_greedy, a row per training and iteration.

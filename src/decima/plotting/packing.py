@@ -95,7 +95,7 @@ def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: A
 
     Args:
         jobs: scheduler, training, size (0 for the smallest jobs), avg_jct_s of jobs of that size; points are the
-            trainings of ``scheduler``.
+            training runs of ``scheduler``.
         scheduler: Whose JCT is shown.
         against: Whose JCT is 0 %.
 

@@ -1,6 +1,6 @@
 """Arrivals of jobs: batches, Poisson streams, periodic bursts and explicit times, over any profiles.
 
-Which profile comes next and how long the gap is are two sources of chance with a generator each, both spawned
+Which profile comes next and how long the gap is are two random processes with a generator each, both spawned
 from one seed. So a batch and a stream of the same seed hold the same jobs, and a longer stream begins like a
 shorter one. Where profiles come in parts of different probability, the part and the place in it have a generator each
 as well: other probabilities move jobs between parts and change nothing else.
@@ -180,7 +180,7 @@ def with_wrong_estimates(workload: Workload, spread: float, seed: int) -> Worklo
 
     Args:
         workload: the jobs.
-        spread: standard deviation of the logarithm of the factor by which what is told is off, 0 or more. The factor
+        spread: standard deviation of the logarithm of the factor by which the given mean is off, 0 or more. The factor
             has median 1, and is drawn once for each stage of each profile.
         seed: 0 or more, of the factors.
 

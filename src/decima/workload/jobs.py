@@ -27,8 +27,8 @@ class Job:
     """One arrival of a profile.
 
     Raises:
-        WorkloadError: the arrival is not from 0 to `LARGEST_MS`, an initial job arrives later than 0, or the name is no
-            text.
+        WorkloadError: the arrival is not from 0 to `LARGEST_MS`, an initial job arrives later than 0, or the name
+            is not a text.
     """
 
     profile: JobProfile

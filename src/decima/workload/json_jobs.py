@@ -337,7 +337,7 @@ def _number(value: float) -> int | float:
 
 
 def _expect(where: str, name: str, value: Any, expected: type | tuple[type, ...]) -> Any:
-    """Return a value of a type of `_EXPECTED`; true and false are no numbers."""
+    """Return a value of a type of `_EXPECTED`; true and false are not numbers."""
     if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
         got = _EXPECTED[type(value)] if isinstance(value, (list, dict)) else json.dumps(value)
         raise WorkloadError(f"{where}: {name} is {got}; expected {_EXPECTED[expected]}")

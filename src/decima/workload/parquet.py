@@ -181,7 +181,7 @@ def read_settings(path: str | os.PathLike) -> dict[str, Any]:
     """Settings of the cluster that the jobs of a file bring, or none.
 
     Raises:
-        WorkloadError: the file is no file of profiles, or its settings are no JSON object.
+        WorkloadError: the file does not hold profiles, or its settings are not a JSON object.
     """
     text = read_metadata(path).get("settings", "{}")
     try:

@@ -243,7 +243,7 @@ def check_writable(profile: JobProfile) -> None:
     """Check that a file can hold a profile.
 
     Raises:
-        WorkloadError: Schedulers are told other durations than the mean.
+        WorkloadError: Schedulers are given other durations than the mean.
     """
     for stage in profile.stages:
         if stage.reported_ms is not None:

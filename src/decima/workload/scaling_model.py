@@ -4,8 +4,8 @@ A task that took d on n0 executors is expected to take d (n / n0)^p on n executo
 wave. More input makes more tasks of the same duration: task counts that grow do so in proportion to the scale factor,
 others stay. With partitions k times as large there are k times fewer tasks, and each does the work of k: that of one as
 measured, and k - 1 times that of a later one without what a task costs whatever it does. Everything here is arithmetic
-on profiles; `measure.scaling_fit` estimates the parameters, `docs/measured-workload.md` says what they
-are worth.
+on profiles; `measure.scaling_fit` estimates the parameters, `docs/measured-workload.md` tests
+them.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def extrapolate(
 ) -> JobProfile:
     """Make a profile at another scale and other levels, durations in tenths of a millisecond.
 
-    Every level has the durations of all levels of the base, taken to that level by the model. Of each wave as many are
-    kept as a run with that many executors would record, in proportion where one would be more than `most_samples`.
+    Every level has the durations of all levels of the base, taken to that level by the model. Each wave keeps the
+    number of samples that a run with that number of executors would record, in proportion above `most_samples`.
 
     Args:
         bases: what was measured of the query, largest scale first; a wave that was not measured there is taken from the
@@ -176,7 +176,7 @@ def widen(waves: Mapping[str, np.ndarray], partition: int, overhead_ms: float) -
 def samples(num_tasks: int, level: int, most: int, available: Sequence[int]) -> tuple[int, int, int]:
     """Numbers of durations to keep of the waves fresh, first and rest.
 
-    Fresh and first tasks are as many as executors work on the stage, the rest are later ones; so there is no rest where
+    There is a fresh or first task for each executor of the stage, the rest are later ones; so there is no rest where
     every task has an executor of its own. A wave without any measured duration gets none, and the others are kept then,
     so that no level is empty.
 
@@ -200,7 +200,7 @@ def thin(values: np.ndarray, count: int) -> np.ndarray:
 
     Args:
         values: float64, ascending.
-        count: at most as many as there are.
+        count: at most the number of all.
     """
     if count in (0, len(values)):
         return values[:count]

@@ -1,4 +1,4 @@
-"""Workload sources by name, and the texts that say which jobs are meant.
+"""Workload sources by name, and the texts that name jobs.
 
 A source offers job profiles under a name; every source draws batches and Poisson streams from them in the same way. A
 new source is one module of this package with a :class:`WorkloadSource`, and its line in ``SOURCES``;
@@ -404,7 +404,7 @@ def _settle_arrivals(source: WorkloadSource, values: dict[str, Any], where: str)
 
 
 def _settle_gap(source: WorkloadSource, values: dict[str, Any], options: dict[str, Any], where: str) -> None:
-    """Replace the text of the gap, or the load of so many executors, by seconds."""
+    """Replace the text of the gap, or the load, by seconds."""
     load, executors = values.pop("load", None), values.pop("executors", None)
     if "interarrival_s" in values:
         values["interarrival_s"] = _range(values["interarrival_s"], f"{where}: interarrival_s")

@@ -1,6 +1,6 @@
 """Task graphs of other tools: Pegasus DAX, DOT, STG, WfFormat.
 
-Times are seconds, data is megabytes (`docs/workloads.md` says how each format is read). The content of a file
+Times are seconds, data is megabytes (`docs/workloads.md` has how each format is read). The content of a file
 tells its format, whatever it is called.
 """
 

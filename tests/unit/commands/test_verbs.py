@@ -56,6 +56,13 @@ def test_every_command_has_an_example():
     } | forms <= {path.partition(" --system")[0] for path in EXAMPLES}
 
 
+@pytest.mark.parametrize("group", ["", "bench", "data", "spark", "workload"])
+def test_no_summary_of_a_command_is_cut_off(group):
+    shown = run(*group.split(), "--help").stdout
+    listed = shown[shown.index("Commands:") :]
+    assert not re.search(r"\w\.\.\.$", listed, re.MULTILINE), listed
+
+
 @pytest.mark.parametrize("path", EXAMPLES)
 def test_an_example_is_a_call_that_the_command_understands(path):
     shown = EXAMPLES[path]

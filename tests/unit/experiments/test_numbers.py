@@ -3,10 +3,11 @@
 import csv
 import re
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import yaml
 
@@ -17,7 +18,8 @@ from experiments.results import results_folder
 
 ROOT = Path(__file__).parents[3]
 GENERATED = sorted(accounts.pages())
-WRITTEN = [ROOT / "README.md", ROOT / "docs" / "results.md"]
+OTHERS = {*GENERATED, ROOT / "docs" / "benchmark-results.md"}
+WRITTEN = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - OTHERS)]
 TABLES = [*results_folder(accounts.RUN).glob("tables/*/*.csv"), *(ROOT / "benchmarks" / "results").glob("*.csv")]
 SCHEDULERS = ("decima", "fair", "fifo", "sjf", "capped", "graphene", "tetris", "heft", "lachesis", "aep", "ilp", "dqn")
 NUMBER = r"(?<![\d.])[−+-]?\d+(?:\.\d+)?"
@@ -87,9 +89,10 @@ def unknown_percentages(text):
 
 
 def prose(path):
-    """Text of a page without its blocks of code, and without what the reader's own heuristic gives."""
+    """Text of a page without its blocks of code, and without what other tests compare with what is run or recorded."""
     text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"^## Your own heuristic.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
+    apart = r"Your own heuristic|Compared with real Spark" if path.stem != "write-a-scheduler" else ".+"
+    return re.sub(rf"^## (?:{apart})\n.*?(?=^## |\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("path", [*WRITTEN, ROOT / "docs" / "claims.md"], ids=lambda path: path.stem)
@@ -100,6 +103,20 @@ def test_an_interval_is_that_of_a_kept_table(path):
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
 def test_a_percentage_beside_a_scheduler_is_on_a_generated_page(path):
     assert not list(unknown_percentages(prose(path)))
+
+
+def test_errors_on_a_cluster_that_changes_are_those_of_the_recorded_runs():
+    runs = pandas.read_csv(ROOT / "data" / "spark" / "elastic" / "runs.csv").groupby("case")
+    page = (ROOT / "docs" / "elastic.md").read_text(encoding="utf-8")
+    for (column, form), (case, label) in product(
+        (("run_s", "{:.1f} s"), ("executor_hours", "{:.4f}")),
+        (("fixed", "4, fixed"), ("dynamic", "1 to 4, dynamic"), ("killed", "4, one killed after 6 s")),
+    ):
+        real, simulated = (runs.get_group(case)[name] for name in (column, f"simulated_{column}"))
+        errors = 100.0 * (simulated / real - 1.0)
+        cells = [label, *(form.format(each.mean()) for each in (real, simulated))]
+        spread = f"{errors.mean():+.1f} % ({errors.min():.1f} to {errors.max():.1f})"
+        assert f"| {' | '.join(cells)} | {spread} |".replace("-", "−") in page, (case, column)
 
 
 def test_wrong_numbers_are_found():

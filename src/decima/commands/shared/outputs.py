@@ -20,12 +20,12 @@ def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ..
     """Refuse an output file that cannot be written, before any work.
 
     Args:
-        path: the file; None is no file.
+        path: the file; None: no file.
         endings: accepted ends of the name; any when empty.
         inputs: files that the command reads and must not overwrite.
 
     Raises:
-        ConfigError: says what is wrong with the path.
+        ConfigError: the path cannot be written.
         MissingExtraError: the package that writes such a file is not installed.
     """
     if path is None:
@@ -47,7 +47,7 @@ def check_folder(folder: Path) -> None:
     """Refuse an output folder that cannot be written, before any work.
 
     Raises:
-        ConfigError: says what is wrong with the path.
+        ConfigError: the path cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"cannot write {folder}: it is not a folder")
@@ -97,7 +97,7 @@ def check_chart(path: Path | None, system: ModuleType, inputs: tuple[Path | None
     """Refuse a file for a chart that cannot be written, before any work.
 
     Raises:
-        ConfigError: says what is wrong with the path.
+        ConfigError: the path cannot be written.
         MissingExtraError: the packages that draw are not installed.
     """
     if path is not None:

@@ -157,28 +157,7 @@ class VerbGroup(TyperGroup):
     """Command group with verbs."""
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Choose the command that the first words mean.
-
-        Raises:
-            ConfigError: :meth:`Verb.resolve` says why.
-        """
-        if args and args[0] in self.verbs:
-            title, command, words = self.verbs[args[0]].resolve(args[1:])
-            return title, with_example(command, f"{self.verbs[args[0]].name.rpartition(' ')[0]} {title}".strip()), words
-        return super().resolve_command(ctx, args)
-
-
-class DecimaGroup(VerbGroup):
-    """Main command; an error is one line, with exit code 2, or 130 when interrupted."""
-
     apart: ClassVar[Mapping[str, frozenset[str]]] = {}  # commands listed under a heading of their own
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a name, with its example; None if there is none."""
-        command = super().get_command(ctx, cmd_name)
-        return command and with_example(command, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands, each with its first sentence."""
@@ -193,7 +172,27 @@ class DecimaGroup(VerbGroup):
         """Choose the command that the first words mean.
 
         Raises:
-            ConfigError: The command has another name now or is gone, or :meth:`Verb.resolve` says why.
+            ConfigError: As of :meth:`Verb.resolve`.
+        """
+        if args and args[0] in self.verbs:
+            title, command, words = self.verbs[args[0]].resolve(args[1:])
+            return title, with_example(command, f"{self.verbs[args[0]].name.rpartition(' ')[0]} {title}".strip()), words
+        return super().resolve_command(ctx, args)
+
+
+class DecimaGroup(VerbGroup):
+    """Main command; an error is one line, with exit code 2, or 130 when interrupted."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, with its example; None if there is none."""
+        command = super().get_command(ctx, cmd_name)
+        return command and with_example(command, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Choose the command that the first words mean.
+
+        Raises:
+            ConfigError: The command has another name now or is gone, or as of :meth:`Verb.resolve`.
         """
         words = (f"{args[0]} {word.partition('=')[0]}" for word in args[1:] if word == args[1] or word.startswith("--"))
         if removed := next((each for each in words if each in REMOVED), None):

@@ -88,7 +88,7 @@ def all_schedulers() -> list[str]:
 
 
 def result_fields(result: PlacementResult) -> dict[str, Any]:
-    """What a result file says beside what it says for all systems."""
+    """What a result file has in addition to the parts of all systems."""
     common = ("label", "scheduler", "seed", "settings")
     values = {name: value for name, value in result.as_dict().items() if name not in common}
     return values | {"vms": result.vms().to_dict("records")}

@@ -93,7 +93,7 @@ def all_schedulers() -> list[str]:
 
 
 def result_fields(result: HeterogeneousResult) -> dict[str, Any]:
-    """What a result file says beside what it says for all systems: all copies."""
+    """What a result file has in addition to the parts of all systems: all copies."""
     from decima.systems.heterogeneous.json_format import schedule_document
 
     document = schedule_document(result.schedule)

@@ -35,7 +35,7 @@ class ClusterOptions:
     """Options of the simulated cluster; the mode supplies all others."""
 
     executors: Annotated[
-        int | None, option("N", "Executors of the cluster.", max=MOST, show_default="50, or those of the classes")
+        int | None, option("N", "Executors of the cluster.", max=MOST, show_default="50, or as in --classes")
     ] = None
     mode: Annotated[
         str, option("paper|released|simplified", "Rules of the paper, of the published simulator, or of appendix H.")
@@ -175,7 +175,7 @@ class ExhaustiveOptions:
 
 @dataclass(frozen=True)
 class TrainOptions(ClusterOptions):
-    """Options of the cluster to train for; `--set` changes the recipe and the network, too."""
+    """Options of the cluster to train for; `--set` also changes the recipe and the network."""
 
     changes: Annotated[
         list[str] | None,

@@ -2,7 +2,7 @@
 
 Two measures, both from `/proc`: how long the threads of Spark were ready to run and did not get a core (their wait
 share), and how much of the cores went to processes that are not Spark's (the foreign share). Executors and driver
-compete with each other as well, so that there is a wait share on an idle machine, too. Without `/proc` waiting is
+compete with each other as well, so that an idle machine also has a wait share. Without `/proc` waiting is
 counted as 0.
 """
 

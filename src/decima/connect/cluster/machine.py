@@ -34,7 +34,7 @@ def require_spark() -> None:
     """Check that pyspark and Java are there.
 
     Raises:
-        SparkError: says which one is missing and how to get it.
+        SparkError: one is missing; the message names it and how to get it.
     """
     spark_home()
     java_command()

@@ -127,7 +127,7 @@ def read_event_log(path: str | os.PathLike) -> Application:
 
     Raises:
         DataUnavailableError: there is no such file, or it cannot be read.
-        EventLogError: it is no event log, or compressed in a way that is not supported.
+        EventLogError: it is not an event log, or compressed in a way that is not supported.
         ConfigError: it holds several applications.
     """
     logs = read_event_logs([path], all_attempts=True)
@@ -154,7 +154,7 @@ def read_event_logs(
 
     Raises:
         DataUnavailableError: a path does not exist, or holds no log.
-        EventLogError: no log could be read; the sentence says why.
+        EventLogError: no log could be read; the sentence has the reason.
     """
     left_out: dict[str, str] = {}
     logs = find_logs(paths, left_out)

@@ -50,7 +50,7 @@ class CapacityReport:
         plan: What was swept.
         data: Factor on the input.
         draws: Result of the sweep.
-        bounds: Fewest and most executors of dynamic allocation that was swept, too; None without it.
+        bounds: Fewest and most executors of dynamic allocation that was also swept; None without it.
         grown: Result of that sweep.
     """
 
@@ -241,7 +241,7 @@ class CapacityReport:
         return lines
 
     def recorded_lines(self) -> list[str]:
-        """Time, executor hours and cost of the recorded run, beside the simulated ones."""
+        """Time, executor hours and cost of the recorded run and of the simulated ones."""
         recorded = self.recorded
         slots = ", ".join(map(str, recorded.sizes))
         cluster = f"up to {slots} slots with dynamic allocation" if recorded.dynamic else f"{slots} slots"
@@ -263,7 +263,7 @@ class CapacityReport:
         return lines
 
     def dynamic_lines(self) -> list[str]:
-        """Dynamic allocation, a line per scheduler and load, beside the chosen fixed size."""
+        """Dynamic allocation, a line per scheduler and load, and the chosen fixed size."""
         if self.dynamic is None:
             return []
         name, lines = self.measure, []

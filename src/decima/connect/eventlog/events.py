@@ -114,7 +114,7 @@ class StageRecord:
 
 @dataclass
 class ExecutorRecord:
-    """Executor process; one that comes back under its id is another."""
+    """Executor process; one that returns under its id is another."""
 
     executor: str
     host: str

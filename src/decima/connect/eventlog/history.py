@@ -45,7 +45,7 @@ def read_address(text: str) -> tuple[str, str | None]:
     ``http://HOST:18080/ID``, the address of a browser (``.../history/ID/jobs/``) and that of the REST interface do.
 
     Raises:
-        ConfigError: There is no host, or user and password stand in the address.
+        ConfigError: There is no host, or the address has a user or password.
     """
     parts = urlsplit(text)
     if "@" in parts.netloc:
@@ -61,7 +61,7 @@ def list_applications(server: str) -> list[Listed]:
 
     Raises:
         DataUnavailableError: No history server answers there.
-        EventLogError: Its answer is no list of applications.
+        EventLogError: Its answer is not a list of applications.
     """
     with _get(server, _API) as answer:
         try:

@@ -30,7 +30,7 @@ REFERENCE_PERCENT = 15.0
 
 @dataclass(frozen=True)
 class PredictionError:
-    """Errors in per cent of predicted run times, each with its 95 % interval."""
+    """Errors in % of predicted run times, each with its 95 % interval."""
 
     query: tuple[float, float, float]  # mean size of the error of single queries
     total: tuple[float, float, float]  # mean size of the error of the sum of an application's queries
@@ -53,7 +53,7 @@ def predict_runs(
 
     Task durations, task counts and driver times (means over the runs of a query) come from the sources. Queries are
     matched by name and number of stages, the first run of an application with first ones where there are; others, and
-    those that ran beside others, are left out.
+    those that ran together with others, are left out.
 
     Args:
         sources: Logs to predict from.
@@ -113,7 +113,7 @@ def error_of(runs: pandas.DataFrame) -> PredictionError:
 def cross_errors(applications: Sequence[Application]) -> Mapping[int, PredictionError]:
     """Errors by size, each predicted from the applications of all other sizes.
 
-    Empty where all applications have one size, or share no query.
+    Empty where all applications have one size, or have no query in common.
     """
     by_size = {}
     of_size = sizes_of(applications)

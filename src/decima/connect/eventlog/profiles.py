@@ -85,7 +85,7 @@ def from_logs(*paths: str | os.PathLike, anyway: bool = False) -> LogWorkload:
         anyway: also use logs of which less than half is usable.
 
     Returns:
-        The workload; its `report` says what was used and what was not. Its `settings` are defaults of its runs: queries
+        The workload; its `report` lists used and unused logs. Its `settings` are defaults of its runs: queries
         of one SparkContext pay neither a moving delay nor the start of a JVM.
 
     Raises:
@@ -110,7 +110,7 @@ def collect_profiles(
     keeping the plain name. Structure are the edges of the stages; where Spark's description gave the name, also the
     operators; where no person gave it or a platform cut it, also the task counts. SQL executions without any name are
     merged by structure alone. The level of a run is the executor count it states, else the
-    time-weighted number of executor slots during the run; of a run beside others, the most tasks it ran at once. Where
+    time-weighted number of executor slots during the run; of a run among others, the most tasks it ran at once. Where
     runs differ in the task count of a stage, the most frequent one is taken, among equals that of the lowest level.
 
     Args:

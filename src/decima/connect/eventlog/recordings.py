@@ -87,7 +87,7 @@ def read_recordings(
     Args:
         applications: What was read, each log once.
         unit: One of :data:`UNITS`.
-        data: Factor on the input: stages that read files have so many times the tasks, rounded up; tasks of stages that
+        data: Factor on the input: stages that read files have that multiple of tasks, rounded up; tasks of stages that
             read shuffles take so many times as long; stages that read nothing, and the driver, stay as they are.
         hosts: ``one``: all executors share a host, so that what a task takes beyond its CPU time grows with their
             number; ``many``: more executors bring more hosts, and tasks take as long as recorded; ``auto``: one where

@@ -122,7 +122,7 @@ class LogReport:
         """Refuse logs of which less than :data:`HALF` can be used.
 
         Raises:
-            EventLogError: That is so; the sentence says what is missing.
+            EventLogError: That is so; the sentence names the missing part.
         """
         if self.completeness.least < HALF and not anyway:
             raise EventLogError(

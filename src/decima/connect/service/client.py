@@ -90,7 +90,7 @@ class ServiceClient:
 
         Raises:
             grpc.RpcError: With the status code of the service.
-            ServiceError: The reply is no such message.
+            ServiceError: The reply is not such a message.
         """
         data = self._calls[name](request.SerializeToString(), timeout=self._deadline_s, metadata=self._metadata)
         try:

@@ -1,7 +1,7 @@
 """Assignment of executors to several applications of one cluster manager by one scheduler.
 
 Source: §6.1, Figure 8: Decima's agent in the cluster's master moves executors between applications. Differs: the master
-stays as it is. Every application's driver is told how many executors to ask it for (`Command.target`); a move is one
+stays as it is. Every application's driver learns how many executors to ask it for (`Command.target`); a move is one
 target lowered and another raised.
 """
 
@@ -97,7 +97,7 @@ class Driver:
         return self.target
 
     def overview(self, most: int) -> list[dict]:
-        """So many of its jobs, for people."""
+        """A limited number of its jobs, for people."""
         return self._cluster.mirror.overview(self.key, most)
 
     # ---- commands ---------------------------------------------------------------------------------------------------

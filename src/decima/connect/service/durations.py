@@ -1,7 +1,7 @@
 """Nominal task durations of a client's stages: stated, from a profile, or estimated from tasks.
 
 Source: §6.1 (Decima takes durations from earlier runs of a recurring job). Differs: where there was no earlier run, the
-mean of the finished tasks stands in, first of the stage, else of its job, else of the session, else ``PRIOR_MS``.
+mean of the finished tasks replaces it, first of the stage, else of its job, else of the session, else ``PRIOR_MS``.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class JobGraph:
         durations: Nominal durations.
         finished: Per stage, finished tasks as the client says.
         schedulable: Local indices of the stages that may be chosen, as the client says.
-        runnable_ids: Ids of the runnable stages as they stand in the mirror, None if they do not stand there.
+        runnable_ids: Ids of the runnable stages as the mirror has them, None if it does not have them.
         schedulable_ids: The same for those that may be chosen.
         running_since_ms: Begin of the tasks that run, by local index of their stage, as the client says.
         known_work_ms: Total work after its profile, 0 if it has none.

@@ -69,7 +69,7 @@ class Capacity:
         )
 
     def suits(self, need: Capacity) -> bool:
-        """Whether jobs of a need leave room for half as many, and not too much."""
+        """Whether jobs of a need leave room for half their number, and not too much."""
         half_more = Capacity(
             3 * need.jobs // 2, 3 * need.stages // 2, 3 * need.edges // 2, need.job_stages, need.levels, need.executors
         )

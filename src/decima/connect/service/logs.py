@@ -70,7 +70,7 @@ def _word(value: object) -> str:
 
 
 class _Throttle(logging.Filter):
-    """Limit of lines per second; the next line says how many were left out."""
+    """Limit of lines per second; the next line has the number of lines left out."""
 
     def __init__(self) -> None:
         super().__init__()

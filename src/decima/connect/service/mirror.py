@@ -52,8 +52,8 @@ class Mirror(JobMemory):
     Args:
         scheduler: What decides.
         settings: The cluster.
-        rng: The scheduler's source of chance.
-        hint_ms: Mean interarrival time that a learned policy is told; above 0, jobs arrive over time.
+        rng: The scheduler's random generator.
+        hint_ms: Mean interarrival time given to a learned policy; above 0, jobs arrive over time.
         account: What it takes of the service's budget; closed with the mirror.
         delays: Whether the client delays stages.
         running: Whether the client reports what runs.
@@ -149,7 +149,7 @@ class Mirror(JobMemory):
         """Set the number of executors of the cluster.
 
         Raises:
-            ConfigError: The scheduler does not work on so many.
+            ConfigError: The scheduler does not work on that number.
             RefusalError: The budget is exhausted.
         """
         if executors > self._capacity.executors:

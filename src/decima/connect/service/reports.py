@@ -47,7 +47,7 @@ def reports_of(running: bool, hint_ms: float) -> frozenset[str]:
     """What a client reports.
 
     Args:
-        running: Whether it says what runs.
+        running: Whether it lists running tasks.
         hint_ms: Mean interarrival time that it names, or 0.
     """
     more = {word for word, there in ((RUNNING, running), (GAP, hint_ms > 0.0)) if there}

@@ -80,7 +80,7 @@ class Security:
         """Certificates of the port, read from their files now; None without TLS.
 
         Raises:
-            ServiceError: The files are no certificate and key that belong together, or no certificate of clients.
+            ServiceError: The files are not a certificate and its key, or not a certificate of clients.
         """
         if self.certificate is None:
             return None

@@ -216,7 +216,7 @@ class Service:
         event(_log, logging.INFO, "policies, token and certificates were read again")
 
     def live(self) -> dict:
-        """What goes on: numbers, sessions and their jobs, the last decisions; other threads may ask."""
+        """The present state: numbers, sessions and their jobs, the last decisions; other threads may ask."""
         return {
             "decisions": self.decisions,
             "sessions": len(self.sessions),

@@ -225,7 +225,7 @@ class Session:
         return self._jobs.mirror.state.num_executors
 
     def overview(self, most: int) -> list[dict]:
-        """So many of the jobs, for people."""
+        """A limited number of the jobs, for people."""
         return self._jobs.mirror.overview(None, most)
 
     def decide(self, request: protocol.DecideRequest) -> protocol.Decision:

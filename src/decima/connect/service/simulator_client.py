@@ -143,7 +143,7 @@ class RemoteScheduler:
     Its session ends with the run: when the state of the simulated cluster, or this object, is not used any more.
 
     It gives the same schedule as the service's scheduler in this process. Where the server was restarted during a run,
-    that holds for schedulers without chance and without memory.
+    that holds for deterministic schedulers without memory.
 
     Args:
         service: ``host:port``.

@@ -1,4 +1,4 @@
-"""HTTP beside the service: metrics, probes, and a page that shows what goes on."""
+"""HTTP of the service: metrics, probes, and a page with its present state."""
 
 from __future__ import annotations
 

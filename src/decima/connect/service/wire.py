@@ -60,7 +60,7 @@ def parse(message_class: type[AnyMessage], data: bytes) -> AnyMessage:
     """Parse a message.
 
     Raises:
-        RefusalError: It is no such message.
+        RefusalError: It is not such a message.
     """
     try:
         return message_class.FromString(data)

@@ -1,10 +1,10 @@
 """Continuing reinforcement learning: PPO on windows of long streams that never end for the learner.
 
-An episode that ends teaches a policy to leave large jobs to the end (§5.3). Here every stream goes on from iteration to
-iteration. From its present state several copies run for one window, each with chance of its own; one of them, drawn at
-random, is where the stream goes on. A critic says what the jobs in the system still cost at the end of the window. All
-copies are looked at, at equal times, so that their common part is taken out of the advantages exactly. A batch runs in
-windows, too, and is followed by another one when all its jobs are done.
+An episode that ends teaches a policy to leave large jobs to the end (§5.3). Here every stream continues from
+iteration to iteration. From its present state several copies run for one window, each with its own random numbers. The
+stream continues in one of them, drawn at random. A critic predicts the remaining cost of the jobs in the system at the
+end of the window. All copies are compared at equal times, so that their common part cancels exactly in the advantages. A batch
+runs in windows, too; when all its jobs are done, another one follows.
 
 Source: none of the papers. Branching from one state is the vine of TRPO (Schulman et al., 2015), the mean over runs
 with the same arrivals the input-dependent baseline (§5.3), bootstrapping at time limits standard.
@@ -82,7 +82,7 @@ class ContinuingConfig(Surrogate):
             raise ConfigError(f"recipe: step_s must be at most window_s ({self.window_s:g}), got {self.step_s:g}")
 
     def check_beside(self, recipe: Any) -> None:
-        """Refuse a warm start by imitation: its episodes end.
+        """Refuse pre-training by imitation: its episodes end.
 
         Raises:
             ConfigError: The recipe has a teacher.

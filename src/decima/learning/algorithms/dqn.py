@@ -40,7 +40,7 @@ class ValueAgent(Protocol):
         """Make ``steps`` decisions in the ongoing episode, and in the next one where it ends.
 
         Returns:
-            As many transitions, and values of the agent's columns about episodes that ended, if there are any.
+            That number of transitions, and values of the agent's columns about episodes that ended, if there are any.
         """
 
     def explorer_state(self) -> tuple[dict[str, np.ndarray], dict]:

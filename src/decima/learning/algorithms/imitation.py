@@ -24,7 +24,7 @@ IMITATED = ("cross_entropy", "entropy_stage", "entropy_limit", "gradient_norm", 
 
 @dataclass(frozen=True)
 class ImitationConfig(Updates, EpisodeLengths):
-    """Configuration of the warm start: initial stored policy, heuristic, and the way of imitation."""
+    """Configuration of pre-training: initial stored policy, heuristic, and the way of imitation."""
 
     start_policy: str | None = field(
         default=None,

@@ -93,7 +93,7 @@ def register_algorithm(
 
     Args:
         configuration: Frozen dataclass of the algorithm's fields; its fields become those of recipes. One that has a
-            field ``algorithm`` is told by which of its names it was chosen.
+            field ``algorithm`` receives the name by which it was chosen.
         names: What recipes call it.
         learns: What it makes better; an agent says in ``learns`` what it has.
     """

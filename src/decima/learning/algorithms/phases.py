@@ -28,7 +28,7 @@ class Phases:
     they find them. The end of a phase is a milestone.
 
     Args:
-        phases: At least one; only the last may go on for ever.
+        phases: At least one; only the last may be unlimited.
     """
 
     def __init__(self, phases: Sequence[Phase]) -> None:

@@ -141,8 +141,8 @@ class PolicyGradient(SurrogateAlgorithm):
         """Episodes by sequence, in the recipe's reward unit; differential rewards update the reward rate.
 
         Args:
-            records: The rollouts of every sequence, one after the other. Where each has a sequence of its own, as many
-                as a sequence would have had are taken for those of one.
+            records: The rollouts of every sequence, one after the other. Where each has its own sequence,
+                groups of the usual number of rollouts count as one sequence.
         """
         config = self.config
         differential = self.agent.streaming and config.differential

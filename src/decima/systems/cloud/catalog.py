@@ -174,7 +174,7 @@ def load_cluster(path: str | Path) -> Cluster:
 
     Raises:
         OSError: The file cannot be read.
-        WorkloadError: A row is not as expected; says which and why.
+        WorkloadError: A row is not as expected; the message has the row and the reason.
     """
     types: list[VmType] = []
     currency = None

@@ -390,7 +390,7 @@ def fill_mask(s, other, mask):
     """Write which actions are valid, int8 [VMs + 1].
 
     An executor may go to a VM that has room if the job can be finished without waiting; executors are alike, so each
-    takes one place wherever it goes, and a job can be finished if as many fit at its first executor. One may wait
+    takes one place wherever it goes, and a job can be finished if that number fits at its first executor. One may wait
     between jobs while something runs. With the look-ahead of the published environment, an action is tried on
     ``other``, a second state, and is valid if it does not end the episode in failure; there may be no valid one.
     """

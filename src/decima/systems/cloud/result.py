@@ -136,7 +136,7 @@ class PlacementResult(ShownRun):
 
     @property
     def mean_duration_s(self) -> float:
-        """Mean run time (Eq. 5); waiting and booting are no part of it."""
+        """Mean run time (Eq. 5); it excludes waiting and booting."""
         return self.outcome.mean_duration_s
 
     @property

@@ -1,4 +1,4 @@
-"""Texts that say which jobs are to be placed.
+"""Texts that name the jobs.
 
 ``generated`` (the default, in the package), ``generated:pattern=burst,n=200``; ``normal`` and ``burst``, the published
 traces; ``redrawn:trace=burst`` for jobs drawn from them; ``dag:jobs=jobs.json`` for DAG jobs, each simulated alone; or
@@ -12,7 +12,7 @@ Distributions of generated jobs, the first three from the authors' generator, ``
   again, as the authors made large jobs smaller by hand;
 - duration: log-normal with the means of the published traces by type, 58.7, 33.4 and 116 s, and a coefficient of
   variation of 0.3, in whole seconds, at least 5;
-- arrivals: a Poisson process with mean gaps of 60 s (``normal``) or 6 s (``burst``), the mean gaps of the traces.
+- arrivals: a Poisson process with the mean interarrival times of the traces, 60 s (``normal``) or 6 s (``burst``).
 
 Differs: durations are not drawn there but measured; the log-normal is ours.
 """
@@ -246,7 +246,7 @@ class JobsSpec:
 
 
 def parse_placement_jobs(text: str) -> JobsSpec:
-    """Read a text that says which jobs are meant.
+    """Read a text that names jobs.
 
     Raises:
         ConfigError: The source or an option is unknown.

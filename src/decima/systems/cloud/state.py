@@ -98,7 +98,7 @@ def give_plan(state: Record, wanted: Any, waits: Any = None) -> None:
         waits: Waits before every job; none when omitted.
 
     Raises:
-        ConfigError: A number is no VM, or out of range.
+        ConfigError: A number is not that of a VM, or out of range.
         RecordError: There are too few or too many.
     """
     wanted = np.asarray(wanted)
@@ -118,7 +118,7 @@ def check_action(state: Record, action: Any) -> int:
     """The action as a number.
 
     Raises:
-        ConfigError: It is no whole number from 0 to the number of VMs.
+        ConfigError: It is not a whole number from 0 to the number of VMs.
     """
     if isinstance(action, np.ndarray) and action.size == 1:
         action = action.reshape(()).item()

@@ -164,7 +164,7 @@ def simulate(
         seed: Source of drawn jobs and of the rule's chance.
 
     Raises:
-        DecimaError: Bad input; the message says what and where.
+        DecimaError: Bad input; the message has the input and the place.
     """
     settings = PlacementSettings() if settings is None else settings
     return simulate_system(jobs, scheduler, seed=seed, cluster=settings)

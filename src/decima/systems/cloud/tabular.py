@@ -36,7 +36,7 @@ def read_rows(
 
     Raises:
         OSError: The file cannot be read.
-        WorkloadError: It is no such table.
+        WorkloadError: It is not such a table.
     """
     path = Path(path)
     try:

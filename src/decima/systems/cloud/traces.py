@@ -57,7 +57,7 @@ def _files() -> PinnedFiles:
 
 
 def fetch_line(force: bool) -> str:
-    """Fetch, for ``decima data fetch cloud-vm``, and say what is there."""
+    """Fetch, for ``decima data fetch cloud-vm``, and describe what is there."""
     folder = fetch_traces(force=force)
     source = config.mirror_dir() or "the public repository"
     return f"cloud-vm: {len(CHECKSUMS)} files in {folder}, verified (source: {source})"

@@ -118,7 +118,7 @@ class PlacementWorkload:
         """Check that every job fits the empty cluster.
 
         Raises:
-            WorkloadError: One never can; says which and how many of its executors fit.
+            WorkloadError: One never can; the message names it and the number of its executors that fit.
         """
         fitting: dict[tuple[int, int], int] = {}
         for job in self.jobs:
@@ -147,7 +147,7 @@ def load_jobs(path: str | Path) -> PlacementWorkload:
 
     Raises:
         OSError: The file cannot be read.
-        WorkloadError: It is no such table, or no row is left; says which is wrong and why.
+        WorkloadError: It is not such a table, or no row is left; the message has the reason.
 
     Warns:
         UserWarning: Rows are left out, with reasons.

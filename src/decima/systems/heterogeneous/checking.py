@@ -30,7 +30,7 @@ def numbers(
         ndim: Dimensions that are expected.
 
     Raises:
-        WorkloadError: A value is no number, NaN, or out of range, or the array has another number of dimensions.
+        WorkloadError: A value is not a number, NaN, or out of range, or the array has another number of dimensions.
     """
     if not isinstance(values, np.ndarray) and _has_truth_values(values):
         raise WorkloadError(f"{where}: expected numbers only, got {_some(values)}")
@@ -72,7 +72,7 @@ def number(where: str, value: Any, *, least: float = 0.0, strictly: bool = False
     """One value as a float after the check of :func:`numbers`.
 
     Raises:
-        WorkloadError: The value is no number, NaN, or out of range.
+        WorkloadError: The value is not a number, NaN, or out of range.
     """
     if isinstance(value, (bool, str, bytes)) or value is None:
         raise WorkloadError(f"{where} is {value!r:.60}; expected a number")

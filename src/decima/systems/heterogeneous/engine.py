@@ -298,7 +298,7 @@ def _free(state, now):
 
 @njit
 def decide_now(state, now, most):
-    """Assign what can be decided at a time, no more than so many nodes."""
+    """Assign what can be decided at a time, at most ``most`` nodes."""
     free = _free(state, now)
     while state.size > 0 and free > 0 and most > 0:
         most -= 1

@@ -85,7 +85,7 @@ def gaussian_elimination(
     """DAG of Gaussian elimination of a matrix: (size² + size - 2) / 2 nodes.
 
     Step k has a pivot node, and behind it one node for each column to the right; the first of them is the parent of
-    the next pivot, the others go on in the next step.
+    the next pivot, the others continue in the next step.
 
     Args:
         size: Rows of the matrix, 2 or more.
@@ -316,7 +316,7 @@ def _known_data(profile: JobProfile, edges: str | Mapping[str, np.ndarray]) -> S
 
 
 def silent_stages(profile: JobProfile) -> list[str]:
-    """Names of the stages that have parents and do not say what these send."""
+    """Names of the stages that have parents but no data sizes of them."""
     return [stage.name for stage in profile.stages if stage.parents and stage.data_mb is None]
 
 

@@ -23,7 +23,7 @@ def load_instance(path: str | os.PathLike, cluster: Cluster | None = None) -> In
 
     Args:
         path: The file, as :func:`save_instance` writes it (docs/heterogeneous.md).
-        cluster: A cluster that stands in for the one of the file.
+        cluster: A cluster that replaces the one of the file.
 
     Raises:
         DataUnavailableError: There is no such file.

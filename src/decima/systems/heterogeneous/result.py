@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Copies of nodes on executors, in the order in which they were decided.
+    """Nodes and their duplicates on executors, in the order in which they were decided.
 
     Nothing is checked here but the types and lengths of the arrays; :func:`decima.systems.heterogeneous.validate`
     checks the rest.

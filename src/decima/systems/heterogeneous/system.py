@@ -129,7 +129,7 @@ def result_of(schedule: Schedule, seed: int = 0) -> HeterogeneousResult:
 
 
 def best_run(workload: Instance, settings: Settings, budget: int, seed: int) -> Best:
-    """Shortest known schedule beside the lower bound, proved if OR-Tools is installed and needs seconds."""
+    """Shortest known schedule and the lower bound, proved if OR-Tools is installed and needs seconds."""
     from decima.systems.heterogeneous.optimum import exact, priority_search
 
     tables = HETEROGENEOUS_EXECUTORS.tables(workload, settings)

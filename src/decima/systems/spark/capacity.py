@@ -80,7 +80,7 @@ class Recording:
                 raise ConfigError(f"{name} of {self.name!r} has shape {getattr(self, name).shape}; expected ({size},)")
 
     def at(self, slots: int, load: float = 1.0, least: int | None = None) -> Workload:
-        """The jobs on so many slots, with arrivals ``load`` times as frequent.
+        """The jobs on ``slots`` slots, with arrivals ``load`` times as frequent.
 
         Where the number of slots changes, from ``least`` on, durations follow the slots that a job has.
         """
@@ -133,7 +133,7 @@ class Plan:
     changes: Mapping[str, Any] = field(default_factory=dict)  # further settings of executors that come, go and fail
 
     def cluster(self, executors: int) -> Settings:
-        """Settings of the cluster of so many executors, or of up to so many."""
+        """Settings of the cluster of a fixed or a maximum number of executors."""
         values = dict(self.changes)
         if self.dynamic is not None:
             values |= {"dynamic": True, "min_executors": min(self.dynamic, executors)}
@@ -172,7 +172,7 @@ def sweep(
         recordings: What ran; several are simulated one by one, each on a cluster of its own.
         schedulers: Compiled schedulers by name.
         plan: Sizes, loads, draws.
-        price: Price per hour of a cluster of so many executors; None: no cost.
+        price: Price per hour of a cluster by its number of executors; None: no cost.
         threads: Workers, all cores by default; the result does not depend on it.
         progress: Label of a progress bar; None for no bar.
 
@@ -294,7 +294,7 @@ def summarize(draws: pandas.DataFrame) -> pandas.DataFrame:
 def knee_of(points: pandas.DataFrame, measure: str) -> pandas.Series:
     """Point of a curve beyond which more executors save little.
 
-    A further per cent of executors no longer saves half a per cent of time there.
+    One percent more executors saves less than half a percent of time there.
 
     It has the least product of time and the square root of the executors; the smaller cluster counts among equals.
 
@@ -464,7 +464,7 @@ def spark_options(executors: int, cores: int, elastic: Settings | None = None, t
     Args:
         executors: Executors of the cluster of a fixed size.
         cores: Slots of each.
-        elastic: Settings with dynamic allocation that were simulated, too; None: there are none.
+        elastic: Settings with dynamic allocation that were also simulated; None: there are none.
         task_cpus: Cores of a task, ``spark.task.cpus``.
     """
     fixed = f"--conf spark.dynamicAllocation.enabled=false --executor-cores {cores * task_cpus}"
@@ -563,11 +563,11 @@ def run_recording(
 def time_parts(recording: Recording, result: Result) -> pandas.DataFrame:
     """Split the time of every job into parts along its chain of stages.
 
-    From the stage that ends last, the chain goes on with the parent that finished last. Of a stage with n tasks of W
+    From the stage that ends last, the chain continues with the parent that finished last. Of a stage with n tasks of W
     seconds together on S slots, `work` is W / S; `few_tasks` is what it takes longer because only min(n, S) slots have
     a task and the last wave is not full; `uneven_tasks` is the rest from its first launch to its end: tasks of
     different length, and slots that other jobs hold. Before the launch are `driver`, `waiting` (no slot was free), and
-    `unexplained` (no query ran, and the log does not say why).
+    `unexplained` (no query ran, and the log has no reason).
 
     Args:
         recording: What ran.

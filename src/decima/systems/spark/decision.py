@@ -1,7 +1,7 @@
 """The parts of a decision, which core, logs, replay, environment and service follow.
 
-A decision says which stage gets executors; every further part is a number with a default. A part is added as one entry
-of :data:`PARTS` and by the code that gives it a meaning: rules of the core, and schedulers that choose it.
+A decision names a stage that gets executors; every further part is a number with a default. A part is one entry
+of :data:`PARTS` and the code that gives it a meaning: rules of the core, and schedulers that choose it.
 """
 
 from collections.abc import Iterable

@@ -199,7 +199,7 @@ class ClusterState(Record):
 
         Args:
             rng: Source of task durations.
-            policy_rng: Source of chance of a compiled scheduler.
+            policy_rng: Random generator of a compiled scheduler.
             decide_fn: Address of a compiled scheduler, 0 if decisions come through :meth:`decide`.
             paused: What :meth:`paused` of a state of the same workload and cluster returned; schedulers begin anew.
         """
@@ -305,7 +305,7 @@ class ClusterState(Record):
         Ctrl-C ends it within a fraction of a second; the run can then be continued by another call.
 
         Raises:
-            WorkerError: This thread was told to stop (:mod:`decima.core.interrupts`).
+            WorkerError: This thread was stopped (:mod:`decima.core.interrupts`).
             InvalidDecisionError: A decision cannot be carried out.
             DeadlockError: No event is left and jobs are unfinished.
         """
@@ -317,7 +317,7 @@ class ClusterState(Record):
         """Do what a code of the engine asks for.
 
         Returns:
-            Whether a decision is needed, or the run is over; None: the engine is to go on.
+            Whether a decision is needed, or the run is over; None: the engine continues.
         """
         if code == engine.PAUSED:
             check_stop()

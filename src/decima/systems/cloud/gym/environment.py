@@ -181,7 +181,7 @@ class VmPlacementEnv(SchedulingEnv):
         """Wait, or put one executor on a VM.
 
         Raises:
-            ConfigError: The action is no whole number from 0 to the number of VMs.
+            ConfigError: The action is not a whole number from 0 to the number of VMs.
             InvalidDecisionError: The action is masked, with ``invalid_action="error"``.
             ResetNeeded: The episode is over.
         """

@@ -64,7 +64,7 @@ def optimum(
     """Find the best placement of a workload whose arrivals and run times are known.
 
     Exact where every busy period can be searched to its end: then no placement without voluntary waits has a greater
-    R_epi. Else, and for rules or billing under which periods depend on each other, an offline search goes on from
+    R_epi. Else, and for rules or billing under which periods depend on each other, an offline search continues from
     the best that is known. Waiting may reach more than the exact optimum without.
 
     Args:
@@ -72,8 +72,8 @@ def optimum(
         settings: VMs, billing, beta, rules; the paper's when omitted.
         nodes: Most placements to try in one period; 0 for no exact search.
         budget: Plans to try in the search.
-        waits: Look for voluntary waits, too, by search.
-        seed: Source of chance of the search.
+        waits: Also look for voluntary waits, by search.
+        seed: Random seed of the search.
         progress: Label of a progress bar; None for no bar.
 
     Raises:

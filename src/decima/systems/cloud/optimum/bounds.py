@@ -194,8 +194,8 @@ def interval_bound(jobs, vms, prices, weights, first, now, active, finish, until
 def latest_starts(jobs, below, state, taken, penalty, latest, ends):
     """Fill in the latest starts and ends of jobs from one on.
 
-    A job starts at the latest when its forerunner has, and there is room for it beside what may still run by then, even
-    if every executor of the jobs between takes as many places as its cores or its memory could, ``taken`` [jobs, jobs].
+    A job starts at the latest when its forerunner has, and there is room for it and what may still run by then, even if
+    every executor of the jobs between takes as many places as its cores or its memory could, ``taken`` [jobs, jobs].
     """
     arrival, cores, memory, duration = jobs.arrival, jobs.cores, jobs.memory, jobs.duration
     running, active, counts, finish = state.running, state.active, state.counts, state.finish
@@ -251,7 +251,7 @@ def work_bound(jobs, vms, prices, below, state):
 
 @cached(njit(cache=True, nogil=True))
 def bound_of_empty(jobs, vms, prices, weights, state, taken, room):
-    """:func:`interval_bound` of jobs that find an empty cluster; fills in :func:`latest_starts`, too."""
+    """:func:`interval_bound` of jobs that find an empty cluster; also fills in :func:`latest_starts`."""
     until, active, finish = state.until[0], state.active[0], state.finish
     latest_starts(jobs, 0, state, taken, weights[2], room.latest, room.ends)
     ends = room.ends.copy()

@@ -64,7 +64,7 @@ class Problem:
         return float(self.weights[0] * np.sum(cost) + self.weights[1] * np.sum(run_s))
 
     def work_bound(self) -> float:
-        """Least cost of all cores or memory at the lowest price; holds with waits, too."""
+        """Least cost of all cores or memory at the lowest price; also holds with waits."""
         jobs = self.jobs
         by_cores = self.prices[0] * float(np.sum(jobs.cores * jobs.executors * jobs.least))
         return max(by_cores, self.prices[2] * float(np.sum(jobs.memory * jobs.executors * jobs.least)))

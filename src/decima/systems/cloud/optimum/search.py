@@ -78,7 +78,7 @@ def anneal(state, other, candidates, temperature, cooling, waits, kept, kept_wai
         candidates: How many.
         temperature: Loss that is accepted with a chance of 1/e, at first.
         cooling: Factor of the temperature for every candidate.
-        waits: Whether waits before jobs are changed, too.
+        waits: Whether waits before jobs are also changed.
         kept: int64 [executors], the best plan.
         kept_waits: int64 [jobs], its waits.
         values: float64 [2], R_epi of the present plan and of the best one.
@@ -133,7 +133,7 @@ def search(
         plans: VM of every executor, int64 [executors] each; at least one.
         budget: Candidates.
         waits: Whether to look for voluntary waits.
-        seed: Source of chance; the same one gives the same result.
+        seed: Random seed; the same one gives the same result.
         progress: Label of a progress bar; None for no bar.
 
     Returns:

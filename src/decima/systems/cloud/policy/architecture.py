@@ -93,7 +93,7 @@ class PlacementArchitecture(NetworkShape):
             raise ConfigError(f"vms must be {expected}, got {self.vms!r:.60}")
 
     def require_vms(self, count: int) -> None:
-        """Raise ConfigError unless the network can decide for so many VMs."""
+        """Raise ConfigError unless the network can decide for ``count`` VMs."""
         if self.form == "vector" and self.vms != count:
             raise ConfigError(f"the policy is made for {self.vms} VMs, the cluster has {count}")
 

@@ -1,4 +1,4 @@
-"""The memory of a placement policy beside that of an episode: weights, workspace, recorded decisions."""
+"""The memory of a placement policy, without that of an episode: weights, workspace, recorded decisions."""
 
 from decima.core.record import BOUND, CODE, F32, F64, I32, I64, FieldGroup, RecordType, fields
 

@@ -144,7 +144,7 @@ def _start(s, p):
 def play(state, other, policy, mask):
     """Continue an episode until its end, or for ``limit`` decisions.
 
-    Decisions with a choice are recorded, if that is wanted; the inputs of the one after the last, too.
+    Decisions with a choice are recorded, if that is wanted; and so are the inputs of the one after the last.
 
     Args:
         state: Address of the episode.

@@ -119,7 +119,7 @@ class PlacementAgent(RolloutAgent):
     # ---- values: see decima.learning.algorithms.dqn.ValueAgent ----------------------------------------------------
 
     def explore(self, iteration: int, steps: int, epsilon: float) -> tuple[Transitions, dict[str, float]]:
-        """Go on with the ongoing episode; see :meth:`decima.learning.algorithms.dqn.ValueAgent.explore`."""
+        """Continue the ongoing episode; see :meth:`decima.learning.algorithms.dqn.ValueAgent.explore`."""
         transitions, ended = self._explorer.go_on(self.learner.weights, iteration, steps, epsilon)
         return transitions, self.describe(ended) if ended else {}
 

@@ -67,7 +67,7 @@ class LearnedPlacement:
 
     @property
     def draws(self) -> bool:
-        """Whether it decides by chance, so that another seed is another run."""
+        """Whether it decides randomly, so that another seed is another run."""
         return not self.greedy
 
     def memory(self, state: Record, *, record: bool = False) -> Record:
@@ -155,7 +155,7 @@ register_placement(
 
 
 def play(state: Record, other: Record, memory: Record) -> None:
-    """Go on with an episode; see :func:`decima.systems.cloud.policy.kernel.play`."""
+    """Continue an episode; see :func:`decima.systems.cloud.policy.kernel.play`."""
     mask = np.zeros(state.num_vms + 1, dtype=np.int8)
     inference.play(state.address, other.address, memory.address, mask)
 

@@ -48,7 +48,7 @@ def sort_by_key(s):
 
 @njit
 def fill(s):
-    """Put executors on VMs by ``order``, on each as many as fit."""
+    """Put executors on VMs by ``order``, on each the number that fits."""
     need, done = s.job_executors[s.job], 0
     for index in range(s.num_vms):
         vm = s.order[index]

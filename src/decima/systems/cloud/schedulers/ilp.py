@@ -69,7 +69,7 @@ def _next_start(s, number):
 def _least(s, run_s, good):
     """Fill ``plan`` with the cheapest (good) placement; returns its cost, infinite without one.
 
-    All executors start when the last VM is ready, and VMs that run are paid for until then, too: with boot times every
+    All executors start when the last VM is ready, and VMs that run are also paid for until then: with boot times every
     possible start is tried with the VMs that are ready by then.
     """
     start, last = s.now_s, s.num_vms + 1 if s.boot_s > 0.0 else 0

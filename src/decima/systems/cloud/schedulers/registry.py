@@ -1,4 +1,4 @@
-"""Placement rules by name, and the texts that say which is meant: ``rr``, ``ilp_beta:beta=0.5``."""
+"""Placement heuristics by name, and the texts that name them: ``rr``, ``ilp_beta:beta=0.5``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CompiledRule:
 
     @property
     def draws(self) -> bool:
-        """Whether it decides by chance, so that another seed is another run."""
+        """Whether it decides randomly, so that another seed is another run."""
         return self.code in (compiled.RANDOM, compiled.RANDOM_PLACING)
 
 
@@ -112,7 +112,7 @@ def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> An
 
     Raises:
         UnknownSchedulerError: No rule has that name.
-        SchedulerError: The object is no rule.
+        SchedulerError: The object is not a heuristic.
         ConfigError: A parameter is unknown or out of range.
     """
     if not isinstance(scheduler, str):

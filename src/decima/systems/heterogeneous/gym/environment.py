@@ -181,7 +181,7 @@ class HeterogeneousExecutorsEnv(SchedulingEnv):
         """Assign a node.
 
         Raises:
-            InvalidDecisionError: The action is no whole number, or is masked, with ``invalid_action="error"``.
+            InvalidDecisionError: The action is not a whole number, or is masked, with ``invalid_action="error"``.
             ResetNeeded: The episode is over.
         """
         if not self._begun or not self._goes_on:

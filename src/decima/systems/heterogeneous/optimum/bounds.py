@@ -77,7 +77,7 @@ def bounds(instance: Instance) -> Bounds:
     With transfers: a node begins when the data of all parents is on its executor. Of those parents that were executed
     there, each took its smallest time there, one after the other; the data of the others took its shortest transfer.
     The parents whose data would come last are the ones to have there; all numbers of them are tried. This holds with
-    copies, too. With one copy of each node the same is true of its children, read backwards.
+    copies as well. With one copy of each node the same is true of its children, read backwards.
     """
     least_s = instance.least_time_s
     below = instance.longest_down(least_s)

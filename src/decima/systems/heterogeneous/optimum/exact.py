@@ -1,4 +1,4 @@
-"""The shortest schedule of a small instance, with and without copies of nodes."""
+"""The shortest schedule of a small instance, with and without task duplication."""
 
 from __future__ import annotations
 

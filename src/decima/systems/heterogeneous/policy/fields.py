@@ -1,4 +1,4 @@
-"""Record of a policy beside the plan: its weights, its workspace, and its actions."""
+"""Record of a policy without the plan: its weights, its workspace, and its actions."""
 
 from __future__ import annotations
 

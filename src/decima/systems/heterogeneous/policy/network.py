@@ -43,7 +43,7 @@ class NodeNetwork(FlatModel):
 
     Args:
         architecture: Shape of the network.
-        depth: Nodes on the longest path of any job; messages that go all the way up take so many rounds.
+        depth: Nodes on the longest path of any job; messages that go all the way up take that number of rounds.
         weights: Float32 [parameters]; zeros when omitted.
     """
 

@@ -114,7 +114,7 @@ class PolicyPlanner:
 
         Args:
             weights: Float32 [parameters].
-            rng: Source of chance; the likeliest nodes are taken without.
+            rng: Random generator; None: the most probable nodes are taken.
             teacher: Priorities of a rule whose choices are noted, float64 [nodes].
             share: Probability that its choice is carried out.
 

@@ -41,8 +41,8 @@ class NodeAgent(RolloutAgent):
     """A network that chooses nodes, as algorithms see it.
 
     Rewards are minus the growth of the schedule over the lower bound of its instance, so that all instances count
-    alike; their sum is minus the makespan over the bound. Times are decisions, of which every run of an instance has as
-    many as nodes.
+    alike; their sum is minus the makespan over the bound. Times are decisions; every run of an
+    instance has one per node.
 
     Args:
         task: What to draw.
@@ -131,7 +131,7 @@ class NodeAgent(RolloutAgent):
 
 
 class NodeValidation:
-    """Schedules of the likeliest choices on fixed instances: mean makespan over the lower bound.
+    """Schedules of greedy choices on fixed instances: mean makespan over the lower bound.
 
     Args:
         task: What to draw.
@@ -172,14 +172,14 @@ class NodeRun(TrainingRun):
     """One training of a policy that chooses nodes; every architecture fits every task.
 
     Raises:
-        ConfigError: The recipe's teacher is no rule that orders nodes.
+        ConfigError: The recipe's teacher is not a heuristic that orders nodes.
     """
 
     task: NodeTask
     architecture: NodeArchitecture
 
     def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
-        """Refuse what is no rule that orders nodes."""
+        """Refuse what is not a heuristic that orders nodes."""
         TEACHERS.find(name)
         if parameters:
             raise ConfigError(f"{name} has no parameter {next(iter(parameters))!r} as a teacher; it has none")

@@ -41,7 +41,7 @@ def _load(name: str, changed: int) -> StoredPolicy:
 
 
 def network_rule(instance: Instance, rules: Rules, policy: str) -> ListRule:
-    """Rule that takes the likeliest nodes of a stored policy first.
+    """Scheduler that takes the most probable nodes of a stored policy first.
 
     Args:
         instance: Jobs and cluster.
@@ -117,7 +117,7 @@ def best_plan(instance: Instance, rules: Rules, rng: np.random.Generator, policy
     draws=True,
 )
 def best_sample(instance: Instance, rules: Rules, rng: np.random.Generator, samples: float, policy: str) -> Schedule:
-    """Choose the shortest of a policy's likeliest plan and of plans drawn from it; DEFT.
+    """Choose the shortest of a policy's greedy plan and of plans drawn from it; DEFT.
 
     Raises:
         PolicyError: The policy cannot be read, or its scores are not finite.

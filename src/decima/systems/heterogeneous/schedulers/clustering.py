@@ -159,7 +159,7 @@ def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule
     """Assign clusters of nodes to one executor each, with copies of a late parent.
 
     Differs: a reconstruction from the four steps by which others describe it. Clusters are the paths of TDS without
-    shared nodes. They are merged to as many as there are executors, the heaviest first, each to where it ends first.
+    shared nodes. They are merged to the number of executors, the heaviest first, each to where it ends first.
     Then nodes are placed by upward rank, each on the executor of its cluster, behind a copy of one parent if that is
     earlier, in the first gap that fits.
     """

@@ -82,7 +82,7 @@ def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
     """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
 
     Simple rules are upward ranks with discounted transfers, and the linear rule with the weights for the decisions.
-    Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
+    Where jobs arrive later, that looks into the future: only the whole schedule decides which rule it is.
 
     Args:
         instance: Jobs and cluster.

@@ -1,4 +1,4 @@
-"""Schedulers of heterogeneous executors by name, and the texts that say which one is meant.
+"""Schedulers of heterogeneous executors by name, and the texts that name them.
 
 A text is ``NAME`` or ``NAME:KEY=VALUE,KEY=VALUE``, as in ``heft`` or ``high_rank_up_deft:decision=idle,slots=append``.
 Keys are the settings of :class:`.Rules` that a scheduler leaves open, its parameters and its options.

@@ -56,7 +56,7 @@ class SparkClusterEnv(SchedulingEnv):
 
     Action: two whole numbers from 0 on, (slot, executors). Slot: row of a stage whose ``stage_mask`` is 1, or the last
     slot (``max_stages``) to leave all offered executors idle. Executors: k gives the stage k + 1 of the offered
-    executors, or as many as it has tasks to launch. In the paper's words (§5.2) the parallelism limit of its job
+    executors, or one for each task that it has to launch. In the paper's words (§5.2) the parallelism limit of its job
     becomes ``job_allocation`` + k + 1.
 
     Masks: an action is valid if and only if every one of its numbers is allowed by its own mask. Idling is not valid
@@ -88,7 +88,7 @@ class SparkClusterEnv(SchedulingEnv):
     there are any, and ``makespan_s`` if all have finished.
 
     Copies: ``copy.deepcopy`` and ``pickle`` work in the middle of an episode; given the same actions, copy and original
-    go on alike, also in another process.
+    continue alike, also in another process.
 
     Source: §5.2 (actions), §5.3 (rewards). Differs: the number of executors is chosen instead of the limit, so that it
     is valid or not whichever stage is chosen.
@@ -99,7 +99,7 @@ class SparkClusterEnv(SchedulingEnv):
         executors: Executors of the cluster, 50 or those of the classes when omitted.
         mode: ``"paper"``, ``"released"`` or ``"simplified"``.
         objective: Name of a registered objective (:mod:`decima.core.objectives`), an objective, or a function.
-        max_jobs: Most jobs in the system at one time. As many as the workload has, when omitted.
+        max_jobs: Most jobs in the system at one time. The number of jobs of the workload, when omitted.
         max_stages: Most stages of these jobs. Enough for ``max_jobs`` of the largest profiles, when omitted.
         max_edges: Most edges of these jobs, likewise.
         delay_steps: Steps g in which a stage may be delayed; 0: actions have two numbers, and nothing can be delayed.

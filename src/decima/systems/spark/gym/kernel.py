@@ -1,7 +1,7 @@
 """Compiled code of the environment: observations, masks, actions, rewards and steps.
 
 Every function is about row ``i`` of the arrays of :class:`decima.systems.spark.gym.padded.Memory`. Plain Python runs
-:data:`observe` and :data:`take`, too, about states that compiled code does not know.
+:data:`observe` and :data:`take` as well, about states that compiled code does not know.
 """
 
 from functools import cache
@@ -323,7 +323,7 @@ def _run(advance, address, facts):
 def step_clusters(first, last, strict, advance, addresses, actions, floats, ints, flags, facts, amounts, sizes, at):
     """Let some clusters do what they are about to do.
 
-    A row that still runs at the end needs something of Python first: its code says what.
+    A row that still runs at the end needs something of Python first, named by its code.
 
     Args:
         first: First row.

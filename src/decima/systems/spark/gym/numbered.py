@@ -40,7 +40,7 @@ class NumberedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
         """Numbers of an action.
 
         Raises:
-            InvalidDecisionError: It is no whole number of the action space.
+            InvalidDecisionError: It is not a whole number of the action space.
         """
         number = np.asarray(action)
         if number.size != 1 or number.dtype.kind not in "iu" or not 0 <= number.item() < self.action_space.n:

@@ -257,7 +257,7 @@ class Memory:
             Row of an invalid action that stopped them, below 0 if none did.
 
         Raises:
-            WorkerError: This thread was told to stop.
+            WorkerError: This thread was stopped.
         """
         numbers = (kernel.advance_address(), self._addresses, self.actions, *self._arrays, *self._shared)
         while (answer := kernel.step_clusters(first, last, strict, *numbers)) == kernel.UNFINISHED:

@@ -35,7 +35,7 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
     Args:
         num_envs: Number N of clusters.
         *arguments: As :class:`.environment.SparkClusterEnv` takes them.
-        threads: Threads that step clusters; as many as there are cores, when omitted.
+        threads: Threads that step clusters; the number of cores, when omitted.
         copy: Return copies; False: views of memory that the next step overwrites.
         **options: Likewise.
 
@@ -141,7 +141,7 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
             each.result()
 
     def _outcome(self, acted: np.ndarray) -> tuple:
-        """What :meth:`step` returns; ``acted`` says which clusters have acted, the others have begun an episode."""
+        """What :meth:`step` returns; ``acted``: clusters that have acted; the others have begun an episode."""
         facts, amounts = self._memory.facts, self._memory.amounts
         codes = facts[:, F.code]
         self._over = codes != kernel.ASKS

@@ -7,7 +7,7 @@ bound are sought by ascent along (executors used - executors there are); every p
 
 What a job costs alone, rests on the facts of :mod:`decima.systems.spark.optimum.bounds`, and on these:
 
-- A task that runs beside k - 1 others of its job takes at least the shortest duration with k or more executors. So does
+- A task that runs with k - 1 others of its job takes at least the shortest duration with k or more executors. So does
   a part of a task: the k-th of the tasks that run at one time advances at most at that rate.
 - The first task of every executor in a stage is a first or fresh one. An executor runs N tasks at most in a time that
   is given to a stage, so that per task at least 1 + (first / later - 1) / N times the shortest duration is needed,
@@ -189,7 +189,7 @@ def fill_margins(price, seconds, margins, sums):
 
     Args:
         price: Price of an executor for one unit of time by cell, float64 [cells].
-        seconds: Least time of a task that runs beside k - 1 others of its job, float64 [tasks at one time], ascending.
+        seconds: Least time of a task that runs with k - 1 others of its job, float64 [tasks at one time], ascending.
         margins: Receives marginal prices of a task, float64 [``MARGINS``].
         sums: Receives the sums up to each cell, in cells x executors x price, float64 [cells + 1, ``MARGINS``].
     """

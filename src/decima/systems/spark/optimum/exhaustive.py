@@ -126,7 +126,7 @@ def exhaustive_search(
         runnable_only: Offered executors go to the first job with a runnable stage. Off, as in the simulator's default
             rules: they wait, idle, for the first job that has tasks to launch, up to one for each such task.
         distribution: Simulate every order, for the whole distribution; off: rule out orders by a lower bound, which
-            finds the same best order much sooner.
+            finds the same best order much earlier.
         bins: Bins of the histogram.
         limit: Largest batch accepted; time grows as n!.
         threads: Workers, all cores by default. Results do not depend on it.

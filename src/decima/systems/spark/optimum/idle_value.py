@@ -1,7 +1,7 @@
 """Gain of deliberate idling: the best rule for two classes of jobs.
 
 The model: jobs arrive as a Poisson process; a given part of them is long, the others are short, each is one task of a
-fixed length, and a task that runs is not interrupted. Short jobs never wait beside a free executor. A rule sees the
+fixed length, and a task that runs is not interrupted. Short jobs never wait while an executor is free. A rule sees the
 jobs that wait and the remaining times of the tasks that run, and decides at every moment whether a free executor takes
 a long job or stays idle. *Without idling* it takes one whenever one waits: shortest job first. The *best rule* is found
 by value iteration for the average number of jobs in the system, from which Little's law gives the average JCT.
@@ -13,7 +13,7 @@ count half a step too little, which is added. What remains is of second order: a
 
 Three errors are reported. Value iteration gives a lower and an upper bound of the optimum of the model in steps. Queues
 are cut where jobs would be turned away, and grow until that happens to almost none. The same with the longest possible
-step says how much the step matters.
+step shows the effect of the step.
 
 Source: Duan and Wu, "Improving Learning-Based DAG Scheduling by Inserting Deliberate Idle Slots", whose question this
 is; they give no optimum. The model and the steps are ours.
@@ -222,7 +222,7 @@ def _coarsest(cluster: TwoClassCluster, step_s: float) -> float:
     """Longest multiple of ``step_s`` that divides both lengths.
 
     Raises:
-        ConfigError: They are no whole multiples of ``step_s``.
+        ConfigError: They are not whole multiples of ``step_s``.
     """
     counts = []
     for name in ("short_s", "long_s"):

@@ -6,7 +6,7 @@ without commitments:
 
 - an executor whose stage has tasks left takes the next one; otherwise it is offered (§5.2, scheduling events);
 - offered executors go to the first job of the order with a runnable stage, there to the stage that heads the heaviest
-  path, as many as it has tasks to launch, then to the next stage or job;
+  path, one for each task that it has to launch, then to the next stage or job;
 - with ``runnable_only`` off they do not pass a job that has further tasks to launch, whose parents still run: one for
   each such task waits, idle, and is offered again when something ends;
 - everything that ends at one instant has ended before executors are offered.

@@ -4,7 +4,7 @@ The search knows the jobs and, with mean durations, everything that will happen.
 the remaining work that orders the jobs and one on the weight of a job's share are found by CMA-ES; then small random
 changes of these and of the order of stages are kept if they do no harm.
 The schedule of ``capped_srw`` itself is the first candidate, so the result is never worse. What was found can be the
-start of a further search, which may delay stages, too: what idling can gain for a scheduler that knows the future.
+start of a further search, which may also delay stages: what idling can gain for a scheduler that knows the future.
 
 Source: appendix H searches job orders; the shares, the stages and the search are ours. Delays are those of Duan and Wu,
 up to the length of a stage, but of any size and known to be good.
@@ -114,9 +114,9 @@ def search_schedule(
         settings: The cluster. With sampled durations the search fits the one draw of ``seed``.
         budget: Schedules to try, at least 1; a generation or round begun is completed.
         start: Parameters of ``capped_srw``; those that are omitted have its defaults for such jobs.
-        begin: Outcome of another search of this workload to go on from; ``start`` is its own then.
-        delays: Stages may be delayed, too.
-        seed: Source of chance of the search, and of sampled durations as in ``simulate``.
+        begin: Outcome of another search of this workload to continue from; ``start`` is its own then.
+        delays: Stages may also be delayed.
+        seed: Random seed of the search, and of sampled durations as in ``simulate``.
         workers: Workers, all cores by default. The result does not depend on it.
         backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. The result does not depend
             on it.
@@ -192,7 +192,7 @@ def search_schedule(
 
 
 def best_run(workload: Workload, settings: Settings, budget: int, seed: int) -> Best:
-    """The schedule of the least average JCT that the search finds, beside the lower bound."""
+    """The schedule of the least average JCT that the search finds, and the lower bound."""
     result = search_schedule(workload, settings, budget, seed=seed).run(log=True)
     bound_s = lower_bound(workload, settings).avg_jct_s
     return Best(result, "avg_jct", result.avg_jct_s, bound_s, result.avg_jct_s <= bound_s * (1.0 + 1e-9))

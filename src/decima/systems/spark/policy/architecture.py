@@ -149,7 +149,7 @@ class Architecture(NetworkShape):
         """Class that ``network`` names.
 
         Raises:
-            ConfigError: There is none of that name, or it is no subclass of Decima's network.
+            ConfigError: There is none of that name, or it is not a subclass of Decima's network.
             MissingExtraError: TensorFlow is not installed.
         """
         from decima.core.registry import load_object

@@ -74,7 +74,7 @@ def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) 
     Args:
         name_or_path: A name among :func:`decima.learning.store.list_policies`, or a path with a folder or one of the
             two endings.
-        greedy: Take the likeliest decision; else sample. When omitted, what the card says, else greedy.
+        greedy: Take the most probable decision; else sample. When omitted, as in the card, else greedy.
 
     Raises:
         PolicyError: No such policy, it is of another system, or its files are damaged or do not belong together.

@@ -56,7 +56,7 @@ class LearnedScheduler(CompiledScheduler):
     Args:
         architecture: Shape of the network.
         weights: Float32 [architecture.num_parameters], in the order of ``architecture.shapes``.
-        greedy: Take the likeliest stage and the likeliest number of executors; else sample both.
+        greedy: Take the most probable stage and number of executors; else sample both.
         name: Name in results.
         record: Record every decision, see :func:`record_episode`.
         teacher: A scheduler to imitate; its choices are recorded. Decisions in which it idles or delays a stage are not
@@ -163,11 +163,11 @@ class LearnedScheduler(CompiledScheduler):
 
         Args:
             state: Of the run.
-            hint_ms: Mean interarrival time that the policy is told, where the state does not know what is to arrive.
+            hint_ms: Mean interarrival time given to the policy, where the state does not know what is to arrive.
 
         Raises:
             ConfigError: The cluster is larger than the policy was made for, or has another number of classes; or the
-                policy has the mean interarrival time as a feature, is not told it, and no job arrives later.
+                policy has the mean interarrival time as a feature, is not given it, and no job arrives later.
         """
         executors = state.settings.executors
         if executors > self.architecture.max_executors:

@@ -90,7 +90,7 @@ class Task:
 
     @classmethod
     def of_jobs(cls, text: str, **values) -> Task:
-        """Make a task from the text that says which jobs.
+        """Make a task from the text that names jobs.
 
         Args:
             text: A workload source with options, as :func:`decima.workload.sources.parse_jobs` takes it.

@@ -5,7 +5,7 @@ A *unit* is a Spark executor: ``unit_size`` executors (task slots) that are regi
 - **Need.** Units for all tasks that run or wait: their number over the slots of a unit, rounded up. A task waits when
   its stage can run: its parents have finished and no slot withholds it.
 - **Requests.** When tasks have waited for ``backlog_timeout_ms``, the target grows by 1 unit; while tasks still wait,
-  again after every ``sustained_timeout_ms``, by twice as many as before if the whole step was taken, else by 1 again.
+  again after every ``sustained_timeout_ms``, by twice the last step if that was taken whole, else by 1 again.
   It grows from the registered units at least, and never beyond the need or the most units. When no task waits, the
   next step is 1 again.
 - **Need falls.** The target falls to the need at once, but not below the fewest units.

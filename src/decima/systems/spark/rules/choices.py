@@ -1,4 +1,4 @@
-"""What a compiled scheduler asks about jobs, and how it says what it has decided."""
+"""What a compiled scheduler asks about jobs, and how it returns its decision."""
 
 from decima.core.jit import njit
 from decima.systems.spark.decision import CLASS, DEFAULTS, LIMIT, NUM_PARTS, STAGE
@@ -88,7 +88,7 @@ def choose_idle(state):
 def kept_executors(state, jobs):
     """Executors that jobs hold and do not give away, those being offered now included.
 
-    The same sum stands in :func:`job_allocation` for compiled code.
+    :func:`job_allocation` has the same sum for compiled code.
 
     Args:
         state: A state, or whatever has its arrays of jobs.

@@ -10,7 +10,7 @@ FRESH, FIRST, REST = 0, 1, 2
 
 @njit(forceinline=True)
 def mean_duration_ms(state, stage, executors, situation):
-    """Mean duration of a task while its job has so many executors, ms."""
+    """Mean duration of a task while its job has that number of executors, ms."""
     row = state.stage_row[stage]
     cell = state.row_grid[row] * state.grid_width + min(executors, state.grid_width - 1)
     base = state.row_list[row] + situation

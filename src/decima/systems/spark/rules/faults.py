@@ -5,7 +5,7 @@
 - **Tasks** that ran on it are to be launched again. Every idle executor is offered then.
 - **Outputs** of finished tasks on it are lost without a shuffle service, unless no other stage reads them. If a stage
   that reads them has tasks to launch, they are computed again, and it starts no task before that is done. Its running
-  tasks go on. Else they are computed again when such a stage loses a task later.
+  tasks continue. Else they are computed again when such a stage loses a task later.
 - **Replacement.** Where fewer units than the target are left, another one is requested after ``replacement_delay_ms``.
 - **Stragglers** (:func:`decima.systems.spark.rules.durations.straggle`): a share of tasks takes longer by a factor
   from Pareto's law.

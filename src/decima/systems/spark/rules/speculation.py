@@ -11,7 +11,7 @@
 
 Source: Spark's TaskSetManager.checkSpeculatableTasks and its settings ``spark.speculation.*``. Differs: a copy may run
 on the Spark executor of its task, which Spark forbids, on one host even. Tasks that run again because their output was
-lost count with those of before; of the durations the first ones count, as many as the stage has tasks. In Spark a copy
+lost count with those of before; of the durations the first ones count, one for each task of the stage. In Spark a copy
 that finds no input lets it be computed again.
 """
 

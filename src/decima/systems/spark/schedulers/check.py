@@ -104,7 +104,7 @@ def check_scheduler(
         seed: Source of durations and of the scheduler's chance.
 
     Raises:
-        SchedulerError: Says what was got, what was expected and the likely mistake.
+        SchedulerError: The message has the value, what is allowed and the likely mistake.
         UnknownSchedulerError: The name is not registered.
     """
     scheduler = make_scheduler(scheduler, **(parameters or {}))

@@ -107,7 +107,7 @@ def rank_stage(state, job, stage_rule, larger, long, frag):
 
 @njit
 def memory_of(state, counts):
-    """Memory of so many executors of each class."""
+    """Memory of a number of executors of each class."""
     memory = 0.0
     for executor_class in range(state.num_classes):
         memory += counts[executor_class] * state.class_memory[executor_class]
@@ -127,7 +127,7 @@ def kept(state, job, by_memory):
 
 @njit
 def _give(state, stage, most, any_class):
-    """Decide for a stage, at most so many executors, best fit first."""
+    """Decide for a stage, at most ``most`` executors, best fit first."""
     executor_class = ANY_CLASS if any_class or state.num_classes == 1 else best_fit(state, stage)
     count = min(most, min(stage_room(state, stage), fitting_offers(state, stage, executor_class)))
     choose_class(state, stage, max(1, count), executor_class)
@@ -173,11 +173,11 @@ def share_classes(state, stay_factor, stage_rule, leftover, larger, price, by_me
 
     1. They stay with their own job if it can use them: while it keeps less than ``stay_factor`` times its share, else
        only up to its share; below 0 their own job is not preferred.
-    2. Otherwise they go to the first job below its share, up to the share, or one that stands still. ``job_key`` counts
+    2. Otherwise they go to the first job below its share, up to the share, or one that is blocked. ``job_key`` counts
        exp(``price`` x classes too large) times; with ``larger`` 1 jobs that the executors fit exactly go first, with 2
        no larger ones are used.
     3. When every job has its share, they are handed out in the same order: divided evenly among the stages of the
-       frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
+       frontier (``leftover`` 1), the number that the first can use (2), or not at all (0).
 
     A stage that is suppressed (``long`` and ``frag`` as in :mod:`.packing`) comes behind all others.
     """

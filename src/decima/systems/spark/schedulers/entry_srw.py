@@ -1,6 +1,6 @@
-"""Capped SRW with a price on coming; no paper has it.
+"""Capped SRW with an executor-entry cost; no paper has it.
 
-An executor that comes to a job costs c: the moving delay and a slow first task. With W of executor time to do, the
+An executor that enters a job costs c: the moving delay and a slow first task. With W of executor time to do, the
 (n+1)th executor shortens the job by W / n - W / (n + 1) = W / (n (n + 1)). Meanwhile others wait: each of m jobs loses
 c / E, on E executors. So the executor comes while W / (n (n + 1)) is at least ``pay`` c m / E, which is up to about
 sqrt(W E / (``pay`` m c)) executors. What a job has, it keeps. All else is :mod:`.capped_srw`, order and shares too;
@@ -97,7 +97,7 @@ def _entry_srw(address):
 
 
 class EntryScheduler(CompiledScheduler):
-    """The rule, which refuses a cost of coming where executors move without delay."""
+    """The rule, which refuses an executor-entry cost where executors move without delay."""
 
     @property
     def reads(self) -> frozenset[str]:

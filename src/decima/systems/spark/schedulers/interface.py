@@ -75,7 +75,7 @@ class Scheduler(Protocol):
     name: str
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Begin a run, with a source of chance for the scheduler."""
+        """Begin a run, with a random generator for the scheduler."""
 
     def decide(self, observation: Observation) -> Decision:
         """Decide about the free executors when a stage can be chosen."""
@@ -378,7 +378,7 @@ class CompiledScheduler:
         self._bound = state
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Forget the last run; the state holds the source of chance."""
+        """Forget the last run; the state holds the random generator."""
         self._bound = None
 
     def decide(self, observation: Observation) -> Decision:
@@ -401,7 +401,7 @@ def decision_parts(decision: Decision) -> tuple[float | None, ...]:
     """Parts of what a scheduler returned, as ``ClusterState.decide`` takes them; (-1, None) to idle.
 
     Raises:
-        SchedulerError: It is no decision, or a part of it is of the wrong kind; names the likely mistake.
+        SchedulerError: It is not a decision, or a part of it is of the wrong kind; names the likely mistake.
     """
     if not isinstance(decision, Decision):
         hint = "; is a return missing?" if decision is None else ""
@@ -483,7 +483,7 @@ def require_protocol(scheduler: object) -> None:
     """Return if the object has all that :class:`decima.systems.spark.schedulers.Scheduler` asks for.
 
     Raises:
-        SchedulerError: A part is missing or of another kind; says which, what was expected and the likely mistake.
+        SchedulerError: A part is missing or of another kind; the message names it and the likely mistake.
     """
     class_name = type(scheduler).__name__
     if isinstance(scheduler, type):

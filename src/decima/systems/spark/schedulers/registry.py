@@ -164,7 +164,7 @@ def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
 
     Raises:
         UnknownSchedulerError: The name is not registered; the message lists those that are.
-        SchedulerError: The object lacks a part of the interface; the message says which.
+        SchedulerError: The object lacks a part of the interface; the message names it.
         ConfigError: A parameter or a preset is unknown, a parameter out of range, or one is given for an object.
     """
     if isinstance(scheduler, str):
@@ -188,7 +188,7 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
 
     Raises:
         UnknownSchedulerError: No scheduler has that name.
-        ConfigError: A parameter is not of the form ``KEY=VALUE``, or the file is no card.
+        ConfigError: A parameter is not of the form ``KEY=VALUE``, or the file is not a card.
     """
     name, rest = SCHEDULERS.split(text)
     colon = text[len(name) : len(name) + 1]

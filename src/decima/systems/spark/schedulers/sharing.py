@@ -87,9 +87,9 @@ def share_executors(state, stay_factor, stage_rule, leftover, limited=False):
 
     1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times
        its share, else only up to its share. 0 makes the share strict; below 0 their own job is not preferred at all.
-    2. Otherwise they go to the first job below its share, up to the share, or one that stands still.
+    2. Otherwise they go to the first job below its share, up to the share, or one that is blocked.
     3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the
-       stages of the frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
+       stages of the frontier (``leftover`` 1), the number that the first can use (2), or not at all (0).
 
     With ``limited``, executors come to another job up to ``job_most`` only.
     """

@@ -1,7 +1,7 @@
 """Weighted fair sharing: shares proportional to a power of the jobs' total work.
 
 Source: §7.1 (4) and (5): job i gets T_i^alpha / sum T^alpha of the executors. alpha = 0 is fair, 1 is naive weighted
-fair; the tuned alpha comes from :func:`.alpha_sweep`. The paper does not say which of the jobs
+fair; the tuned alpha comes from :func:`.alpha_sweep`. The paper does not name the one of the jobs
 below their share is served first, nor whether shares are strict: the preset ``paper`` serves by arrival and lets
 executors stay with their job. The default has strict shares and serves small jobs first.
 """

@@ -22,7 +22,7 @@ Seen = namedtuple("Seen", ["xe", "y", "z", "de", "dy", "dz"])
 
 @njit
 def numbers(count):
-    """So many zeros, at least one: an array of no length has no address."""
+    """That number of zeros, at least one: an array of no length has no address."""
     return np.zeros(max(1, count), np.float32)
 
 

@@ -285,7 +285,7 @@ def scores_finite(state, count):
 
 @njit
 def best_class(state, count, classes):
-    """Effect, 1 to ``classes``, whose limits are likeliest together."""
+    """Effect, 1 to ``classes``, whose limits are most probable together."""
     policy = policy_of(state)
     best = 0
     most = -1.0
