@@ -89,7 +89,7 @@ def figure_2_steps() -> pandas.DataFrame:
 def paper_settings() -> pandas.DataFrame:
     """Tables 3, 4 and 5 from the settings that the code runs with."""
     from decima.learning.algorithms.dqn import DqnConfig
-    from decima.systems.cloud.policy.recipes import PAPER_REINFORCE
+    from decima.systems.cloud.policy.task import PAPER_REINFORCE
 
     rules, dqn = Rules(), DqnConfig()
     rows = [

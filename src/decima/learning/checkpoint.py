@@ -78,7 +78,6 @@ class Checkpoint:
 
 
 def _checksum(document: np.ndarray, arrays: dict[str, np.ndarray]) -> bytes:
-    """SHA-256 over names, types, shapes and values."""
     digest = hashlib.sha256(document.tobytes())
     for name, values in sorted(arrays.items()):
         values = np.asarray(values)
@@ -88,11 +87,7 @@ def _checksum(document: np.ndarray, arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def _require_plain(content: zipfile.ZipFile, size: int) -> None:
-    """Refuse compressed entries and arrays longer than their data, which could exhaust the memory.
-
-    Raises:
-        ValueError: There is one.
-    """
+    """Refuse compressed entries and arrays longer than their data, which could exhaust the memory."""
     for entry in content.infolist():
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
             raise ValueError(f"entry {entry.filename!r:.60} is compressed")

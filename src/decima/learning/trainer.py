@@ -1,7 +1,5 @@
 """The training loop: iterations of any algorithm within a budget, validated, logged and resumable."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -199,7 +197,6 @@ class Trainer:
     # ---- time and budget ----------------------------------------------------------------------------------------
 
     def _clock(self) -> tuple[float, float]:
-        """Bring elapsed wall and CPU seconds up to date."""
         self._counters["wall_s"] = time.perf_counter() - self._start[0]
         self._counters["cpu_s"] = time.process_time() - self._start[1]
         return self._counters["wall_s"], self._counters["cpu_s"]
@@ -231,7 +228,6 @@ class Trainer:
             raise CheckpointError(f"another process trains in {self.folder}: wait for it, or choose another folder")
 
     def _open(self, resume: bool) -> None:
-        """Begin in an empty folder, or where the checkpoint left off."""
         if not resume:
             if self._has_checkpoint():
                 raise CheckpointError(
@@ -288,7 +284,6 @@ def ratio(score: float, reference: float) -> float:
 
 
 def _difference(stored, mine) -> str:
-    """First difference between two JSON values, for a message."""
     if isinstance(stored, dict) and isinstance(mine, dict):
         for name in sorted(set(stored) | set(mine)):
             if stored.get(name) != mine.get(name):

@@ -5,7 +5,7 @@ import numpy as np
 import pandas
 import pytest
 
-from decima.core.appearance import appearances
+from decima.core.display import appearances
 from decima.plotting import bars, cloud, curves, heterogeneous, learning, packing, streams, style
 from tests.unit.plotting import frames
 from tests.unit.plotting.frames import legend, line

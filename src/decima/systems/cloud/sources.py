@@ -17,8 +17,6 @@ Distributions of generated jobs, the first three from the authors' generator, ``
 Differs: durations are not drawn there but measured; the log-normal is ours.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -229,7 +227,6 @@ class JobsSpec:
     path: Path | None = None  # the file, if it is one
 
     def __reduce__(self) -> tuple:
-        """Pickle as the text alone."""
         return parse_placement_jobs, (self.text,)
 
     @cached_property

@@ -7,8 +7,6 @@ with the checksums kept here.
 Source: GitHub ``tawfiqul-islam/RM_DeepRL``, folder ``input``.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

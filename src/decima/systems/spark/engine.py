@@ -150,7 +150,6 @@ def _open_marked_round(state):
 
 @njit
 def _forget_selections(state):
-    """Every stage with room may be chosen again."""
     for index in range(state.num_selected):
         stage = state.selected[index]
         state.stage_selected[stage] = 0
@@ -308,7 +307,6 @@ def _count_area(state):
 
 @njit
 def _admit_job(state, job):
-    """The job enters the system."""
     _count_area(state)
     state.job_state[job] = ACTIVE
     state.active[state.num_active] = job
@@ -420,7 +418,6 @@ def _drained_stage_event(state, executor, stage, finished):
 
 @njit
 def _executor_arrival_event(state, executor):
-    """An executor reaches the job it moved to."""
     state.executor_events += 1
     state.executor_moving[executor] = 0
     stage = state.executor_destination[executor]

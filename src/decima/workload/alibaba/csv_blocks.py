@@ -53,34 +53,25 @@ def read_blocks(
         skipped, reason = skipped + 1, reason or f"a row has {row.actual_columns} columns"
         return "skip"
 
-    def blocks(column_types: dict) -> Iterator[pa.RecordBatch]:
-        return csv.open_csv(
+    try:
+        blocks = csv.open_csv(
             path,
             read_options=csv.ReadOptions(column_names=list(names), block_size=block_bytes),
             parse_options=csv.ParseOptions(invalid_row_handler=skip),
             convert_options=csv.ConvertOptions(
-                include_columns=list(wanted), column_types=column_types, null_values=[""], strings_can_be_null=False
+                include_columns=list(wanted), column_types=dict.fromkeys(wanted, pa.string()), strings_can_be_null=False
             ),
         )
-
-    try:
-        try:
-            for block in blocks(types):
-                rows += len(block)
-                yield block
-        except pa.ArrowInvalid as error:  # a text where a number is expected: read texts, and convert what can be
-            yielded, rows, skipped, reason = rows, 0, 0, str(error).splitlines()[0]
-            for block in blocks(dict.fromkeys(wanted, pa.string())):
-                good, converted = _converted(block, types)
-                textual += len(block) - int(np.count_nonzero(good))
-                if rows + len(block) > yielded:
-                    yield converted.slice(max(0, yielded - rows))
-                rows += len(block)
+        for block in blocks:
+            good, converted = _converted(block, types)
+            rows += len(block)
+            if wrong := len(block) - int(np.count_nonzero(good)):
+                textual, reason = textual + wrong, reason or "a row has a text where a number is expected"
+            yield converted
     except OSError as error:
         raise DataUnavailableError(f"cannot read {path}: {error.strerror or error}") from error
     except pa.ArrowInvalid as error:
-        rows, reason = 0, str(error).splitlines()[0]
-        skipped = 1
+        rows, skipped, reason = 0, 1, str(error).splitlines()[0]
     if skipped + textual and textual >= rows:
         raise WorkloadError(f"{path}: {reason:.200}; expected csv with the columns {', '.join(names)}")
     if malformed is not None:

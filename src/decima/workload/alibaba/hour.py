@@ -7,8 +7,6 @@ Source: Tian, Zheng and Wang, "Characterizing and Synthesizing Task Dependencies
 Cloud", SoCC 2019, package ``spar`` (MIT licence); the trace: GitHub ``alibaba/clusterdata``, for research and study.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import shutil
@@ -155,11 +153,7 @@ def _trace(table, row, seconds, length_s, report) -> Trace:
 
 
 def _package_file(name: str) -> Path | None:
-    """Path of an installed file of the package, None if the package is absent.
-
-    Raises:
-        DataUnavailableError: Another version is installed, or it lacks the file.
-    """
+    """Path of an installed file of the package, None if the package is absent."""
     try:
         distribution = metadata.distribution("spar")
     except metadata.PackageNotFoundError:

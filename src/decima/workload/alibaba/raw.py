@@ -6,8 +6,6 @@ jobs of the window and with a block, not with the files.
 Source: GitHub ``alibaba/clusterdata``, ``cluster-trace-v2018``; neither file has a header.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from pathlib import Path

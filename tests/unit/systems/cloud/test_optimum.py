@@ -8,8 +8,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from decima.core.errors import ConfigError, WorkloadError
 from decima.systems.cloud import Billing, Cluster, PlacementSettings, VmType, simulate
-from decima.systems.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum
-from decima.systems.cloud.optimum.periods import periods
+from decima.systems.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum, periods
 from decima.systems.cloud.optimum.problem import Problem, latest_starts
 from decima.systems.cloud.optimum.search import search
 from decima.systems.cloud.sources import Generator

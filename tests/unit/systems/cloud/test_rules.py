@@ -22,7 +22,7 @@ from decima.systems.cloud.fields import placement_at
 from decima.systems.cloud.schedulers import registry
 from decima.systems.cloud.schedulers.heuristics import count_room
 from decima.systems.cloud.schedulers.ilp import cheapest
-from decima.systems.cloud.schedulers.view import View
+from decima.systems.cloud.schedulers.registry import View
 from decima.systems.cloud.sources import Generator
 from decima.systems.cloud.system import Episode
 from decima.systems.cloud.traces import load_trace

@@ -5,7 +5,7 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
-from decima.systems.spark.loop import spawn_generators
+from decima.systems.spark.state import spawn_generators
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload
 

@@ -83,7 +83,6 @@ class Problem:
 
 
 def _can_be_good(job, settings: PlacementSettings) -> bool:
-    """Whether some placement on the empty cluster is a good one."""
     rooms = [min(vm.cores // job.cores, vm.memory_mib // job.memory_mib) for vm in settings.cluster.vms]
     if job.type == NETWORK_BOUND:
         return max(rooms) >= job.executors

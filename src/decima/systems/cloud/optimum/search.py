@@ -4,8 +4,6 @@ A candidate is a plan for the rule ``given``: executors go where they are wanted
 least cost, so that every plan is a valid episode. Its loss is that of R_epi, whatever the billing and the rules.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from decima.core.cache import cached

@@ -1,7 +1,5 @@
 """Stored policies as schedulers of instances: Lachesis, Decima-DEFT and the best of several plans."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,11 +51,7 @@ def network_rule(instance: Instance, rules: Rules, policy: str) -> ListRule:
     """
     stored = load(policy)
     planner = PolicyPlanner(instance, rules, stored.architecture)
-    return ListRule(
-        planner.planner,
-        lambda: planner.run(stored.weights),
-        planner.require_finite,
-    )
+    return ListRule(planner.planner, lambda: planner.run(stored.weights), planner.require_finite)
 
 
 @register("lachesis", "Lachesis", "Luo et al., section IV", Rules(slots="insertion"), options=(POLICY,))

@@ -1,17 +1,10 @@
 """List rules: nodes in order of a priority, placed by DEFT or as in HEFT."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from decima.core.decision import Parameter
 from decima.systems.heterogeneous.engine import LEAST_LEFT, RESPONSE_RATIO, ListRule, Planner, list_rule
-from decima.systems.heterogeneous.schedulers.priorities import (
-    COEFFICIENTS,
-    TRANSFER_PARTS,
-    linear_priority,
-    rank_up,
-)
+from decima.systems.heterogeneous.schedulers.priorities import COEFFICIENTS, TRANSFER_PARTS, linear_priority, rank_up
 from decima.systems.heterogeneous.schedulers.registry import register
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance

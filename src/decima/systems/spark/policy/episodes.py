@@ -1,22 +1,19 @@
 """Recorded episodes of a policy on the simulated Spark cluster."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np
 
+from decima.learning.agent import Pause, Samples, Stretch, StretchJob
 from decima.learning.rollout import RolloutJob
-from decima.learning.streams import Stretch, StretchJob
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.architecture import Architecture
-from decima.systems.spark.policy.record import EpisodeRecord
+from decima.systems.spark.policy.kernel.jobs import NUM_JOB_INPUTS, observe_embeddings, observe_jobs
+from decima.systems.spark.policy.record import EpisodeRecord, RecordFullError, collect_record, enlarge_buffers
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
-from decima.systems.spark.policy.stretches import run_stretch
 from decima.systems.spark.policy.task import JobSequence, Task
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
+from decima.systems.spark.state import ClusterState, new_state, spawn_generators
 from decima.systems.spark.tables import WorkloadTables
 
 # Sequences whose tables and states a process keeps, for all its threads.
@@ -55,7 +52,6 @@ class Episodes:
         self._entries: dict[JobSequence, tuple[WorkloadTables, Settings, list[ClusterState]]] = {}
 
     def __reduce__(self) -> tuple:
-        """Pickle as the task and the scale alone."""
         return _episodes_of, (self._task.as_dict(), self._scale)
 
     def __call__(self, item: tuple[Architecture, np.ndarray, RolloutJob | StretchJob]) -> EpisodeRecord | Stretch:
@@ -90,3 +86,69 @@ class Episodes:
 
 def _episodes_of(task: dict, scale: float) -> Episodes:
     return Episodes(Task.from_dict(task), scale)
+
+
+def run_stretch(state: ClusterState, scheduler: LearnedScheduler, job: StretchJob, scale: float) -> Stretch:
+    """Run a stretch of a stream; repeated where buffers for decisions are too small.
+
+    Args:
+        state: Memory for the stream.
+        scheduler: The policy, which records where the job says so.
+        job: What to run.
+        scale: Factor of times in a critic's inputs, in 1 / ms.
+    """
+    while True:
+        scheduler.bind(state)
+        begin = None if job.begin is None else job.begin.memory
+        state.start(*spawn_generators(job.seed), scheduler.decision.address, begin)
+        samples = _advance(state, job, scale)
+        try:
+            record = collect_record(state) if job.record else None
+        except RecordFullError:
+            enlarge_buffers(state, scheduler.architecture.num_features)
+            continue
+        pause = None
+        if job.keep:
+            last_s = float(state.job_arrival_ms.max()) / 1000.0
+            pause = Pause(float(job.until_s), int(state.num_active), last_s, state.paused())
+        return Stretch(record, samples, state.job_finish_ms / 1000.0, pause)
+
+
+def _advance(state: ClusterState, job: StretchJob, scale: float) -> Samples | None:
+    """Run to the end of the stretch, with a sample of the jobs every step."""
+    until_ms = np.inf if job.until_s is None else 1000.0 * job.until_s
+    samples = []
+    if job.step_s is not None:
+        step_ms = 1000.0 * job.step_s
+        begin_ms = 0.0 if job.begin is None else 1000.0 * job.begin.time_s
+        last_ms = min(until_ms, float(state.job_arrival_ms.max()))
+        for number in range(int((last_ms - begin_ms) / step_ms + 1e-6) + 1):
+            if number or job.begin is None:
+                _run_to(state, begin_ms + number * step_ms)
+            if job.crowd is not None and state.num_active > job.crowd:
+                break
+            samples.append(_sample(state, scale, job.width))
+    if len(samples) == 0 or until_ms == np.inf:
+        _run_to(state, until_ms)
+    if job.step_s is None:
+        return None
+    first = np.concatenate([[0], np.cumsum([len(jobs) for jobs, _, _ in samples])]).astype(np.int64)
+    jobs, inputs = (np.concatenate([sample[part] for sample in samples]) for part in (0, 1))
+    return Samples(first, jobs, inputs, np.array([area_ms for _, _, area_ms in samples]) / 1000.0)
+
+
+def _run_to(state: ClusterState, time_ms: float) -> None:
+    state.put(time_limit_ms=time_ms, truncated=0)
+    state.advance()
+
+
+def _sample(state: ClusterState, scale: float, width: int | None) -> tuple[np.ndarray, np.ndarray, float]:
+    """Jobs in the system, their inputs of a critic, integral of their number."""
+    count = int(state.num_active)
+    jobs, inputs = np.empty(count, np.int32), np.empty((count, NUM_JOB_INPUTS), np.float32)
+    observe_jobs(state.address, scale, jobs, inputs)
+    if width is not None and width > NUM_JOB_INPUTS:
+        embeddings = np.empty((count, width - NUM_JOB_INPUTS), np.float32)
+        observe_embeddings(state.address, jobs, embeddings)
+        inputs = np.hstack([inputs, embeddings])
+    return jobs, inputs[:, :width], float(state.area_ms)

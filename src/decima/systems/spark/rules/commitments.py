@@ -20,7 +20,6 @@ def source_job_of(state, source):
 
 @njit
 def _count_commitment(state, source, stage, change):
-    """Keep the counters of a promise to a stage."""
     state.stage_commit[stage] += change
     job = state.stage_job[stage]
     classes = state.num_classes

@@ -57,7 +57,6 @@ def release_outputs(state, job):
 
 @njit
 def _lose_outputs(state, stage, unit):
-    """Strike out the outputs of a stage on a unit."""
     first = state.stage_output[stage]
     kept = first
     end = first + state.stage_finished_tasks[stage] - state.stage_missing[stage]
@@ -133,7 +132,6 @@ def cut_task(state, executor, how):
 
 @njit
 def _lose_executor(state, executor):
-    """Take an executor out of the cluster, whatever it does."""
     if state.executor_pool[executor] != NONE:
         leave_pool(state, executor)
         return

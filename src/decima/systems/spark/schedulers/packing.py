@@ -12,8 +12,6 @@ thresholds, order of jobs and the use of larger classes are not given in appendi
 searches them.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -24,9 +24,7 @@ P = places(PARAMETERS)
 _BEST = {"sticky": 0.0, "order": 1.0}
 PRESETS = (
     Preset(
-        BATCH,
-        "strict shares, small jobs first; default where all jobs are there at the start",
-        _BEST | {"alpha": -0.7},
+        BATCH, "strict shares, small jobs first; default where all jobs are there at the start", _BEST | {"alpha": -0.7}
     ),
     Preset(STREAM, "strict shares, small jobs first; default where jobs arrive over time", _BEST | {"alpha": 0.1}),
     Preset(

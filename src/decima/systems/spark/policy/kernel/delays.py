@@ -56,7 +56,6 @@ def _weigh_delays(state, stage):
 
 @njit
 def _log_chance(state, best, total, chosen):
-    """Logarithm of the probability of one of the weighed r."""
     score = policy_of(state).net_score
     return float(score[chosen]) - float(score[best]) - log(total)
 

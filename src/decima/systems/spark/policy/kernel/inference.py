@@ -62,7 +62,6 @@ def _weigh_limits(state, stage, base, limits):
 
 @njit
 def _log_chance(state, candidate, best, total):
-    """Logarithm of the probability of a weighed candidate."""
     score = policy_of(state).net_score
     return float(score[candidate]) - float(score[best]) - log(total)
 
@@ -102,7 +101,6 @@ def _choose_limit(state, candidate, limit_chance, delay_chance, weigh):
 
 @njit
 def _act(state, candidate, choice):
-    """Decide for a candidate as chosen, or idle as chosen."""
     policy = policy_of(state)
     encoding = policy.net_layout[place.LIMIT]
     if choice.delay > 0 and policy.net_layout[place.HOLD]:
@@ -263,7 +261,6 @@ def _choose_candidate(state, count, chance):
 
 @njit
 def _decide_alone(state):
-    """Decide by the network, without a teacher; record if asked."""
     policy = policy_of(state)
     stage_chance, limit_chance, delay_chance = _draw_chances(state)
     count = _score_candidates(state)

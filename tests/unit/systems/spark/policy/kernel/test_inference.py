@@ -7,11 +7,11 @@ import pytest
 
 from decima.core.decision import CompiledDecision
 from decima.core.errors import InvalidDecisionError
-from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import CAPACITIES, bind_buffers, collect_record, policy_record
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import Observation, make_scheduler
+from decima.systems.spark.state import spawn_generators
 from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch, synthetic_poisson, tpch_batch, tpch_poisson
 from tests.drivers import Through
