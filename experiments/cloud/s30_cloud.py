@@ -21,8 +21,8 @@ from decima.systems.cloud import (
 )
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.settings import RELEASED_RULES, Rules
+from decima.systems.cloud.sources import fetch_traces, traces_available
 from decima.systems.cloud.system import Episode
-from decima.systems.cloud.traces import fetch_traces, traces_available
 from decima.systems.cloud.workload import jobs_of_rows
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables

@@ -75,7 +75,7 @@ def bound(task: Task, instance: Instance) -> float:
     if task.system == "heterogeneous":
         return task.runs_on.tables(workload, settings).bound_s
     if task.system == "cloud":
-        from decima.systems.cloud.optimum.problem import Problem
+        from decima.systems.cloud.optimum.search import Problem
 
         return Problem.of(workload, settings).work_bound()
     from decima.systems.spark.optimum.bounds import lower_bound

@@ -14,7 +14,7 @@ Force = Annotated[bool, typer.Option("--force", help="Fetch again what is alread
 
 # Data sets of other packages, and the modules with ``fetch_line(force)`` and ``status_line()``; imported when they are
 # asked for.
-_ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.systems.cloud.traces"}
+_ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.systems.cloud.sources"}
 
 app = typer.Typer(help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
 

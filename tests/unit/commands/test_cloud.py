@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from decima.core import config
-from decima.learning.checkpoint import Checkpoint
+from decima.learning.trainer import Checkpoint
 from decima.systems.cloud import TABLE_4, simulate, traces
 from decima.systems.cloud.sources import SOURCES
 from tests.unit.commands.calls import read_json, refuse, run, show, succeed

@@ -70,7 +70,7 @@ CODE = {
         ("src/decima/systems/cloud/engine.py", r"\Z", "\nMORE = 1\n"), CLOUD,
     ),
     "a rule of another system": (
-        ("src/decima/systems/heterogeneous/schedulers/list_rules.py", r"\Z", "\nMORE = 1\n"), HETEROGENEOUS,
+        ("src/decima/systems/heterogeneous/schedulers/static.py", r"\Z", "\nMORE = 1\n"), HETEROGENEOUS,
     ),
     "the shared core": (("src/decima/core/random.py", r"\Z", "\nMORE = 1\n"), ALL),
     "a reader of people's own files": (("src/decima/workload/task_graphs.py", r"\Z", "\nMORE = 1\n"), set()),

@@ -26,10 +26,17 @@ from decima.systems.spark.rules.classes import (
     of_class,
     pool_classes,
 )
-from decima.systems.spark.rules.commitments import commit, drop_commitments, fulfil_one
 from decima.systems.spark.rules.delays import DELAY_OF_IDLING, DELAY_OUT_OF_RANGE, refuse_delay
 from decima.systems.spark.rules.durations import REST
-from decima.systems.spark.rules.executors import fall_back, launch, take_task, wait_for_stage
+from decima.systems.spark.rules.executors import (
+    commit,
+    drop_commitments,
+    fall_back,
+    fulfil_one,
+    launch,
+    take_task,
+    wait_for_stage,
+)
 from decima.systems.spark.rules.faults import cut_task, keep_output, release_outputs, unit_event
 from decima.systems.spark.rules.slots import end_first_slot, start_slot, timer_is_next, valid_delay
 from decima.systems.spark.rules.speculation import check_tasks, next_check_ms, note_duration, part_copies, withdraw_copy

@@ -7,11 +7,11 @@ import pytest
 
 from decima.core.errors import ConfigError, PolicyError
 from decima.learning.algorithms.dqn import ReplayMemory, Transitions
-from decima.learning.checkpoint import Checkpoint
 from decima.learning.loss import Loss
 from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutJob, Teacher
 from decima.learning.store import save_policy
+from decima.learning.trainer import Checkpoint
 from decima.systems.cloud import Billing, PlacementSettings, make_placement, simulate
 from decima.systems.cloud.fields import COMPLETE
 from decima.systems.cloud.policy.architecture import FEATURES, PlacementArchitecture

@@ -9,10 +9,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from decima.core.errors import ConfigError, WorkloadError
 from decima.systems.cloud import Billing, Cluster, PlacementSettings, VmType, simulate
 from decima.systems.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum, periods
-from decima.systems.cloud.optimum.problem import Problem, latest_starts
-from decima.systems.cloud.optimum.search import search
-from decima.systems.cloud.sources import Generator
-from decima.systems.cloud.traces import load_trace
+from decima.systems.cloud.optimum.search import Problem, latest_starts, search
+from decima.systems.cloud.sources import Generator, load_trace
 from decima.systems.cloud.workload import NETWORK_BOUND, jobs_of_rows
 from tests.unit.systems.cloud.cases import drawn_jobs
 

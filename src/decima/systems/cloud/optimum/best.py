@@ -17,16 +17,16 @@ from decima.core.interrupts import check_stop
 from decima.core.progress import progress_bar
 from decima.core.system import Best
 from decima.systems.cloud.optimum import kernel
-from decima.systems.cloud.optimum.problem import (
+from decima.systems.cloud.optimum.search import (
     Problem,
     find_empty,
     fresh_state,
     of_empty,
     places_taken,
     room_of_bound,
+    search,
     whole,
 )
-from decima.systems.cloud.optimum.search import search
 from decima.systems.cloud.result import PlacementResult
 from decima.systems.cloud.schedulers.compiled import PREPARED
 from decima.systems.cloud.schedulers.registry import CompiledRule

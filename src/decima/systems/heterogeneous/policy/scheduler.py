@@ -12,8 +12,8 @@ from decima.systems.heterogeneous.engine import ListRule, Planner
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.planner import PolicyPlanner
 from decima.systems.heterogeneous.result import Schedule
-from decima.systems.heterogeneous.schedulers.list_rules import best_rule_priority
 from decima.systems.heterogeneous.schedulers.registry import register
+from decima.systems.heterogeneous.schedulers.static import best_rule_priority
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
 

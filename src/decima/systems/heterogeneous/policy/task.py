@@ -18,8 +18,8 @@ from decima.learning.rollout import SEQUENCE_SEED, VALIDATION_SEED, RolloutJob
 from decima.systems.heterogeneous.generators import PAPER_SIZES, tpch_instance
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.planner import NodeRecord, PolicyPlanner
-from decima.systems.heterogeneous.schedulers.list_rules import best_rule_priority
 from decima.systems.heterogeneous.schedulers.priorities import COEFFICIENTS, linear_priority, rank_up
+from decima.systems.heterogeneous.schedulers.static import best_rule_priority
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
 from decima.workload.sources import get_source

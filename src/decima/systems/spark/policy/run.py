@@ -21,10 +21,9 @@ from decima.learning.store import StoredPolicy, read_policy
 from decima.learning.trainer import Score, ratio
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
-from decima.systems.spark.policy.episodes import Episodes
+from decima.systems.spark.policy.episodes import NUM_JOB_INPUTS, NUM_WORK_INPUTS, Episodes
 from decima.systems.spark.policy.kernel.gradient import Chunk, Options, chunk_gradient
 from decima.systems.spark.policy.kernel.inference import decide_learned
-from decima.systems.spark.policy.kernel.jobs import NUM_JOB_INPUTS, NUM_WORK_INPUTS
 from decima.systems.spark.policy.kernel.layout import pack_layout
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.record import EpisodeRecord
