@@ -17,7 +17,7 @@ import pandas
 from tqdm.auto import tqdm
 
 import decima
-from decima.learning.checkpoint import FILE_NAME
+from decima.learning.trainer import FILE_NAME
 from decima.workload.sources import get_source
 
 TABLE = Path(__file__).parents[1] / "models" / "training" / "continuing.csv"

@@ -3,14 +3,12 @@
 An episode that ends teaches a policy to leave large jobs to the end (§5.3). Here every stream continues from
 iteration to iteration. From its present state several copies run for one window, each with its own random numbers. The
 stream continues in one of them, drawn at random. A critic predicts the remaining cost of the jobs in the system at the
-end of the window. All copies are compared at equal times, so that their common part cancels exactly in the advantages. A batch
-runs in windows, too; when all its jobs are done, another one follows.
+end of the window. All copies are compared at equal times, so that their common part cancels exactly in the advantages.
+A batch runs in windows, too; when all its jobs are done, another one follows.
 
 Source: none of the papers. Branching from one state is the vine of TRPO (Schulman et al., 2015), the mean over runs
 with the same arrivals the input-dependent baseline (§5.3), bootstrapping at time limits standard.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Sequence
@@ -20,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.learning.agent import Agent
+from decima.learning.agent import Agent, Pause, Stretch, StretchJob
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import UPDATE_COLUMNS, Surrogate, SurrogateAlgorithm
 from decima.learning.configuration import Progress, choice, number, switch, whole
 from decima.learning.critic import JobCritic, Runs
 from decima.learning.loss import STREAMS
 from decima.learning.returns import backward_sums
-from decima.learning.streams import Pause, Stretch, StretchJob
 
 _CRITIC, _STREAM, _MEMORY = "critic.", "stream.", "memory."
 _COLUMNS = ("decisions", "jobs_in_system", "pace", "advantage_std", "critic_explained", "critic_error", *UPDATE_COLUMNS)
@@ -105,8 +102,6 @@ class ContinuingConfig(Surrogate):
 
 @dataclass
 class _Stream:
-    """A stream between two windows."""
-
     number: int  # streams are numbered through the run
     pace: float  # rate of its arrivals, as a share of the task's
     pause: Pause
