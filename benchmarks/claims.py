@@ -9,6 +9,7 @@ Run from the checkout: ``python -m benchmarks.claims PART ...``. Each part write
 - ``strict_fair``: strictly equal shares against fair sharing in which executors stay with their job.
 - ``cloud_ilp``: the integer program of the placement paper in 18 readings.
 - ``batch_room``: best schedules of known batches over the budget of the search, also with the tail of the paper.
+- ``tail``: most of the work that the largest jobs can hold, whatever the weights of the seven sizes.
 - ``idle_offline``: what delays gain for a scheduler that knows all jobs.
 - ``idle_pair``: first come, first served and shortest first on the synthetic jobs of the paper on idle slots.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from scipy.optimize import linprog
 
 import decima
 from decima.evaluation.run import score_matrix
@@ -122,8 +124,8 @@ def idle_pair() -> pandas.DataFrame:
 def heavier(source, seed: int, share: float = 0.23, held: float = 0.82) -> Workload:
     """A batch of 20 jobs of which the largest ``share`` hold ``held`` of the work, on average (§7.2).
 
-    The seven sizes of 22 queries do not, with any weights of sizes. So a job is one of the largest profiles with
-    probability ``share``, else one of the smallest, of which so many are left out in the middle.
+    The seven sizes of 22 queries do not, with any weights of sizes (:func:`tail`). So a job is one of the largest
+    profiles with probability ``share``, else one of the smallest; so many are left out in the middle.
     """
     profiles = sorted(source.profiles(), key=lambda profile: -profile.work_ms)
     work = np.array([profile.work_ms for profile in profiles])
@@ -136,6 +138,30 @@ def heavier(source, seed: int, share: float = 0.23, held: float = 0.82) -> Workl
     large = rng.random(20) < share
     drawn = np.where(large, rng.integers(count, size=20), len(work) - 1 - rng.integers(count, size=20))
     return Workload([Job(profiles[index]) for index in drawn], "TPC-H with a heavier tail")
+
+
+def tail(share: float = 0.23) -> pandas.DataFrame:
+    """Largest part of the work that the largest ``share`` of jobs can hold, over all weights of sizes.
+
+    For each profile that the quantile may fall on, a linear-fractional program, as a linear one (Charnes and Cooper).
+    """
+    profiles = sorted(get_source("tpch").profiles(), key=lambda profile: -profile.work_ms)
+    work = np.array([profile.work_ms for profile in profiles])
+    sizes = [profile.name.split("-")[1] for profile in profiles]
+    names = sorted(set(sizes), key=lambda name: int(name.removesuffix("g")))
+    mass = np.array([[size == name for name in names] for size in sizes]) / [sizes.count(name) for name in names]
+    whole = np.append(mass.T @ (work / work.max()), 0.0)
+    best = None
+    for last in range(len(work)):  # variables: weights over the mean work, and one over the mean work
+        before, until = mass[:last].sum(axis=0), mass[: last + 1].sum(axis=0)
+        held = np.append(mass[:last].T @ work[:last] - before * work[last], share * work[last]) / work.max()
+        limits = [np.append(before, -share), np.append(-until, share)]
+        equal = [whole, np.append(np.ones(len(names)), -1.0)]
+        found = linprog(-held, limits, [0.0, 0.0], equal, [1.0, 0.0])
+        if found.success and (best is None or found.fun < best.fun):
+            best = found
+    weights = {f"weight_{name}": weight for name, weight in zip(names, best.x / best.x[-1], strict=False)}
+    return pandas.DataFrame([{"share": share, "held": -best.fun} | weights])
 
 
 def batch_room() -> pandas.DataFrame:
@@ -276,6 +302,7 @@ PARTS = {
         strict_fair,
         cloud_ilp,
         batch_room,
+        tail,
         idle_offline,
         idle_pair,
     )

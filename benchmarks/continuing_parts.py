@@ -23,7 +23,7 @@ from decima.workload.sources import get_source
 TABLE = Path(__file__).parents[1] / "models" / "training" / "continuing.csv"
 STORED, WHOLE = "tpch-stream-entry-continuing", "continuing learning"
 TRAINING = ["--params", STORED, "--workers", "1"]
-ENTRY = "[entry_cost, entry_room, level_work, slope]"
+ENTRY = "entry_cost+entry_room+level_work+slope"
 NETWORK = [f"architecture.more_features={ENTRY}", "architecture.limit=output", "architecture.max_executors=50"]
 #: Part -> what training without it changes. Episodes that end are those of the recipe `fast`: streams of 100 jobs, in
 #: as many iterations as take the same CPU time.

@@ -1,13 +1,11 @@
 """Steps per second of the Gymnasium environment against the compiled core with a rule, in one run.
 
-Run from the checkout: ``python -m benchmarks.environment_steps``; ``--before FOLDER`` adds the environment of another
-checkout. A stream of 200 jobs, 50 executors, valid actions drawn at random; the time of drawing them is not counted.
+Run from the checkout: ``python -m benchmarks.environment_steps``. A stream of 200 jobs, 50 executors, valid actions
+drawn at random; the time of drawing them is not counted.
 """
 
-import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -22,23 +20,6 @@ from decima.systems.spark.system import run_state
 from decima.workload import synthetic_poisson
 
 JOBS, GAP_S, EXECUTORS = 200, 25.0, 50
-BEFORE = f"""
-import time, gymnasium, numpy as np, decima
-from decima.workload import synthetic_poisson
-env = gymnasium.make("decima.systems.spark.gym:decima/SparkCluster-v0", executors={EXECUTORS},
-                     workload=synthetic_poisson({JOBS}, {GAP_S}, 0)).unwrapped
-rng, spent, steps = np.random.default_rng(0), 0.0, 0
-_, info = env.reset(seed=0)
-for step in range(3200):
-    slots, limits = (np.flatnonzero(mask) for mask in info["action_mask"])
-    action = np.array([rng.choice(slots), 1 + rng.choice(limits)])
-    begin = time.process_time()
-    *_, terminated, truncated, info = env.step(action)
-    spent, steps = spent + (time.process_time() - begin) * (step >= 200), steps + (step >= 200)
-    if terminated or truncated:
-        _, info = env.reset()
-print(steps / spent)
-"""
 
 
 def drawn(masks: tuple, rng: np.random.Generator) -> np.ndarray:
@@ -62,19 +43,12 @@ def steps_per_s(env, steps: int, clock) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--before", help="another checkout, with an environment of its own in .venv")
-    options = parser.parse_args()
     workload, settings = synthetic_poisson(JOBS, GAP_S, 0), Settings.paper(executors=EXECUTORS)
     state, rule = new_state(workload, settings), make_scheduler("random")
     run_state(state, rule, 0)
     begin = time.process_time()
     run_state(state, rule, 1)
     results = {"core, rule random, decisions/s": state.num_decisions / (time.process_time() - begin)}
-    if options.before:
-        python = f"{options.before}/.venv/bin/python"
-        told = subprocess.run([python, "-c", BEFORE], capture_output=True, text=True, check=True)
-        results["before"] = float(told.stdout)
     gymnasium.register_envs(decima.gym)
     given = {"workload": workload, "executors": EXECUTORS}
     for copy in (True, False):

@@ -1,7 +1,7 @@
-"""The service under load: many clients at a steady rate, a thousand other connections, an hour's worth of sessions.
+"""The service under load: many clients at a steady rate.
 
 Run from the checkout, on a machine that does nothing else: ``python -m benchmarks.service_load`` (``--seconds 2`` to
-try it, ``--steady`` for the steady rate of ``fair`` alone). Writes ``benchmarks/results/service_load.csv``. One process
+try it). Writes ``benchmarks/results/service_load.csv``. One process
 serves, another one is all clients. Every client is a simulated cluster of 50 executors with about so many
 active jobs, whose reports were recorded and whose decisions are known: an answer that is not the known one is wrong,
 one that does not come is lost. When its recording ends, a client begins anew with a report of everything.
@@ -18,7 +18,6 @@ import argparse
 import asyncio
 import multiprocessing
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -48,22 +47,15 @@ RATE = 1_000.0  # decisions per second of all clients
 POLICY = "decima:tpch-batch"  # by its name: the service is not told how jobs arrive
 # (scheduler, clients, active jobs of each, decisions per second, method that they call)
 STREAM, CALL = "Decisions", "Decide"
-STEADY = [
+CASES = [
     *(("fair", clients, jobs, RATE, STREAM) for jobs in (10, 100) for clients in (4, 16)),
     ("fair", 4, 10, RATE, CALL),
     ("fair", 16, 100, 0.0, STREAM),
-]
-CASES = [
-    *STEADY,
     *((POLICY, clients, jobs, RATE, STREAM) for jobs in (10, 100) for clients in (4, 16)),
     (POLICY, 16, 100, 0.0, STREAM),
     (POLICY, 16, 10, RATE, CALL),
     (POLICY, 16, 10, 0.0, CALL),
 ]
-CONNECTIONS = 1_000
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-SESSIONS = 3_600  # an hour of one per second
-CALLS_OF_SESSION = 20
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -205,50 +197,6 @@ def load(service: str, scheduler: str, clients: int, calls: list, rate: float, m
     }
 
 
-def come_and_go(service: str, scheduler: str, calls: list, sessions: int) -> int:
-    """Sessions that ask some times and end, every fourth of them without a word; returns how many calls were lost."""
-
-    async def run() -> int:
-        lost = 0
-        async with grpc.aio.insecure_channel(service) as channel:
-            for number in range(sessions):
-                client = Client(channel, scheduler, calls)
-                await client.open()
-                for _ in range(CALLS_OF_SESSION):
-                    await client.ask(time.perf_counter())
-                if number % 4:
-                    await client.close()
-                else:
-                    client.hang_up()
-                lost += client.lost + client.wrong
-        return lost
-
-    return asyncio.run(run())
-
-
-class Crowd:
-    """Other connections: silent ones, slow prefaces, and gRPC clients that opened a session and say no more."""
-
-    def __init__(self, service: str, connections: int) -> None:
-        host, port = service.split(":")
-        self._sockets = [socket.create_connection((host, int(port)), 60) for _ in range(connections // 2)]
-        self._channels = [
-            grpc.insecure_channel(service, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(connections // 2)
-        ]
-        request = protocol.OpenRequest(version=VERSION, executors=EXECUTORS).SerializeToString()
-        waiting = [channel.unary_unary(f"/{NAME}/Open").future(request, timeout=60) for channel in self._channels]
-        for call in waiting:
-            call.result()
-        for number, connection in enumerate(self._sockets):
-            connection.sendall(PREFACE[: number % len(PREFACE)])
-
-    def close(self) -> None:
-        for connection in self._sockets:
-            connection.close()
-        for channel in self._channels:
-            channel.close()
-
-
 class Server:
     """``decima serve`` in a process of its own."""
 
@@ -271,13 +219,12 @@ class Server:
         self._started.wait(60)
 
 
-def measure(case: tuple, calls: list, seconds: float, crowd: int = 0) -> dict:
+def measure(case: tuple, calls: list, seconds: float) -> dict:
     """One row of the table."""
     scheduler, clients, jobs, rate, method = case
     others_load = os.getloadavg()[0]
     server = Server()
     try:
-        others = Crowd(server.address, crowd) if crowd else None
         idle_cpu = 1 - psutil.cpu_percent(interval=1) / 100
         # A new interpreter: threads of gRPC do not survive a fork.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
@@ -290,36 +237,11 @@ def measure(case: tuple, calls: list, seconds: float, crowd: int = 0) -> dict:
             "scheduler": scheduler,
             "clients": clients,
             "jobs": jobs,
-            "others": crowd,
         }
         row["calls_per_s"] = rate
         row |= numbers | {"server_cpu_ms": 1e3 * (server.cpu_s - before) / numbers["calls"]}
         row |= {"server_mb": server.mb, "idle_cpu": idle_cpu, "load": others_load}
-        if others is not None:
-            others.close()
         return row
-    finally:
-        server.close()
-
-
-def measure_sessions(calls: list, sessions: int) -> dict:
-    """Memory of a service that has had an hour's worth of sessions, against that after a tenth of it."""
-    server = Server("--lease-s", 5)
-    try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            lost = pool.submit(come_and_go, server.address, POLICY, calls, sessions // 10).result()
-            before_mb = server.mb
-            lost += pool.submit(come_and_go, server.address, POLICY, calls, sessions - sessions // 10).result()
-        return {
-            "scheduler": POLICY,
-            "clients": 1,
-            "jobs": 10,
-            "sessions": sessions,
-            "calls": sessions * CALLS_OF_SESSION,
-            "lost": lost,
-            "mb_after_a_tenth": before_mb,
-            "server_mb": server.mb,
-        }
     finally:
         server.close()
 
@@ -327,25 +249,16 @@ def measure_sessions(calls: list, sessions: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="of every case")
-    parser.add_argument("--steady", action="store_true", help="only `fair` at a steady rate, with no other connections")
-    parser.add_argument("--sessions", type=int, default=SESSIONS, help="that come and go")
-    parser.add_argument("--out", type=Path, default=RESULTS / "service_load.csv")
     arguments = parser.parse_args()
-    recordings, cases = {}, STEADY if arguments.steady else CASES
-    for scheduler, _, jobs, *_ in cases:
+    recordings, rows = {}, []
+    for case in tqdm(CASES):
+        scheduler, _, jobs, *_ = case
         if (scheduler, jobs) not in recordings:
             recordings[scheduler, jobs] = record(scheduler, jobs)
-    further = [*((CONNECTIONS, (POLICY, clients, 100, RATE, STREAM)) for clients in (4, 16)), (0, None)]
-    rows = []
-    arguments.out.parent.mkdir(exist_ok=True)
-    for crowd, case in tqdm([*((0, case) for case in cases), *([] if arguments.steady else further)]):
-        if case is None:
-            rows.append(measure_sessions(recordings[POLICY, 10], arguments.sessions))
-        else:
-            rows.append(measure(case, recordings[case[0], case[2]], arguments.seconds, crowd))
+        rows.append(measure(case, recordings[scheduler, jobs], arguments.seconds))
         # After every case: what was measured before an interruption is kept.
         table = pandas.DataFrame(rows).round(3)
-        table.to_csv(arguments.out, index=False)
+        table.to_csv(RESULTS / "service_load.csv", index=False)
     print(table.to_string(index=False))
 
 

@@ -1,11 +1,7 @@
 """Schedules per second on heterogeneous executors, beside a plain-Python twin of the same rules in one run."""
 
-import os
-import subprocess
-import sys
 import time
 
-import numpy as np
 import pytest
 
 from decima.learning.rollout import RolloutJob
@@ -90,12 +86,6 @@ def test_ten_thousand_nodes(benchmark):
     note(benchmark, f"DEFT, append, {len(instance):,} nodes")
 
 
-def test_hundred_thousand_nodes_on_a_thousand_executors():
-    finished = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
-    nodes, seconds, megabytes = np.array(finished.stdout.split(), dtype=float)
-    print(f"\n{nodes:,.0f} nodes on 1,000 executors: {seconds:.2f} s, {megabytes:.0f} MB at most in the process")
-
-
 @pytest.mark.parametrize("name", ["paper", "fast", "decima"])
 def test_recorded_episode(benchmark, name):
     """Batches of 20 jobs on 50 executors, drawn from the policy and recorded; the aim is under 20 ms."""
@@ -115,13 +105,3 @@ def test_recorded_episode(benchmark, name):
     benchmark.pedantic(run, rounds=100, iterations=1)
     median_ms = 1000.0 * benchmark.stats.stats.median
     print(f"\n{name}: {decisions} decisions, {median_ms:.2f} ms, the first with its instance {first_ms:.0f} ms")
-
-
-def test_first_compilation(tmp_path):
-    """Processor time until a rule and a network have planned once, nothing compiled before; the aim is under 60 s."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", FIRST]
-    for kind in ("first", "cached"):
-        finished = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        rule, both = map(float, finished.stdout.split())
-        print(f"\n{kind}: {rule:.1f} s to the first plan of a rule, {both:.1f} s with a network")

@@ -1,13 +1,10 @@
 """Decisions per second of the learned policy inside the core, and the time of one decision by jobs in the system."""
 
 import ctypes
-import statistics
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from decima.learning.store import read_policy
 from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import policy_record
@@ -16,7 +13,6 @@ from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload import synthetic_batch, tpch_available, tpch_batch
-from decima.workload.sources import parse_jobs
 
 BASES = ("paper", "released")
 
@@ -69,33 +65,3 @@ def test_one_decision(benchmark, name, known, jobs):
     run()
     benchmark(run)
     benchmark.extra_info["stages"] = state.num_stages
-
-
-@pytest.mark.parametrize(
-    ("name", "jobs", "executors"),
-    [
-        ("idle-half-long-3", "half_long:n=800", 3),
-        ("idle-rare-long-2", "rare_long:n=800", 2),
-        ("idle-clocked-10", "clocked_bursts:n=800", 10),
-    ],
-)
-def test_third_head(benchmark, name, jobs, executors):
-    """Recorded rollouts of a policy with slots, in turns with its twin without; 0.85 of its decisions/s is the aim."""
-    settings = Settings.simplified(executors=executors)
-    stored = [read_policy(each) for each in (name, f"{name}-twin")]
-    policies = [LearnedScheduler(each.architecture, each.weights, greedy=False, record=True) for each in stored]
-    tables = [WorkloadTables(parse_jobs(jobs).workload(seed), settings) for seed in range(4)]
-    states = [[ClusterState(each, settings) for each in tables] for _ in policies]
-    rates = ([], [])
-
-    def run():
-        for policy, own, rate in zip(policies, states, rates, strict=True):
-            begin = time.thread_time()
-            decisions = sum(len(record_episode(state, policy, seed)) for seed, state in enumerate(own))
-            rate.append(decisions / (time.thread_time() - begin))
-
-    run()
-    for rate in rates:
-        rate.clear()
-    benchmark.pedantic(run, rounds=15, iterations=1)
-    benchmark.extra_info["ratio"] = statistics.median(idle / twin for idle, twin in zip(*rates, strict=True))

@@ -6,17 +6,14 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 from benchmarks.conftest import record_rate
-from decima.evaluation.run import score_matrix
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
-from decima.workload import synthetic_batch, synthetic_poisson, tpch_available, tpch_batch
 from tests.differential.oracle import OracleSimulator
 from tests.differential.oracle_policies import DynamicPartition
 
@@ -62,15 +59,6 @@ def test_core_four_threads(benchmark, stream):
     record_rate(benchmark, "core, released_fair, 4 threads", 4 * repeats * num_events(states[0]))
 
 
-def test_alpha_sweep(benchmark):
-    """41 values of alpha on 100 batches of 20 jobs: about 100 million events; the aim is under 15 s on four cores."""
-    make = tpch_batch if tpch_available() else synthetic_batch
-    workloads = [make(20, seed) for seed in range(100)]
-    schedulers = [make_scheduler("weighted_fair:paper", alpha=float(alpha)) for alpha in np.linspace(-2, 2, 41)]
-    score_matrix(workloads[:1], schedulers[:1], Settings.paper())
-    benchmark.pedantic(score_matrix, args=(workloads, schedulers, Settings.paper()), rounds=1, iterations=1)
-
-
 COLD_START = """
 import time
 start = time.perf_counter()
@@ -114,24 +102,3 @@ make = workload.tpch_poisson if workload.tpch_available() else workload.syntheti
 decima.simulate(make(int(sys.argv[1]), 25, 0, "released"), "fair", executors=int(sys.argv[2]))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
-
-
-def test_memory_of_a_long_stream(benchmark):
-    """Peak memory in MB of a whole process that runs a 5,000-job stream with the log off; the aim is under 300."""
-
-    def run():
-        done = subprocess.run([sys.executable, "-c", MEMORY, "5000", "50"], capture_output=True, text=True, check=True)
-        return float(done.stdout)
-
-    benchmark.extra_info["peak_mb"] = benchmark.pedantic(run, rounds=1, iterations=1)
-
-
-def test_large_cluster(benchmark):
-    """20,000 jobs on 30,000 executors, arriving so fast that the cluster is busy."""
-    workload = synthetic_poisson(20_000, 0.042, 0)
-    settings = Settings.paper(executors=30_000)
-    state = ClusterState(WorkloadTables(workload, settings), settings)
-    scheduler = make_scheduler("fair")
-    benchmark.pedantic(run_state, args=(state, scheduler, 0), rounds=1, iterations=1)
-    benchmark.extra_info["events"] = num_events(state)
-    benchmark.extra_info["decisions"] = state.num_decisions

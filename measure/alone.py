@@ -8,7 +8,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from decima.core.errors import ConfigError, SparkError
 from measure.records import LOGS, AloneRun, append_alone_run, read_alone_runs
 
 if TYPE_CHECKING:
-    import pandas
     from pyspark.sql import SparkSession
 
 ENDING = ".jsonl"
@@ -227,28 +226,3 @@ def finish_logs(logs: Path) -> None:
             else:
                 path.unlink()
         folder.rmdir()
-
-
-def summary(runs: Iterable[AloneRun]) -> pandas.DataFrame:
-    """Summarize runs by scale, executor count and temperature: number, durations, noise.
-
-    Returns:
-        Columns `runs`, `contended` (left out of the rest), `repetitions`, `pass_s` (sum over the queries of their mean
-        durations), `noise` (standard deviation between repetitions as a share of the mean, median over the queries),
-        `start_s` (median start of executors), `wait_share` and `foreign_share` (medians).
-    """
-    import pandas
-
-    table = pandas.DataFrame([asdict(run) | {"contended": run.contended} for run in runs])
-    keys = ["scale", "executors", "kind"]
-    rows = []
-    for key, group in table.groupby(keys):
-        usable = group[~group["contended"]]
-        durations = usable.groupby("query")["duration_s"]
-        rows.append(dict(zip(keys, key, strict=True)) | {
-            "runs": len(group), "contended": int(group["contended"].sum()),
-            "repetitions": usable["repetition"].nunique(), "pass_s": durations.mean().sum(),
-            "noise": (durations.std() / durations.mean()).median(), "start_s": usable["executor_start_s"].median(),
-            "wait_share": usable["wait_share"].median(), "foreign_share": usable["foreign_share"].median(),
-        })  # fmt: skip
-    return pandas.DataFrame(rows)

@@ -107,7 +107,7 @@ def compare_runs(logs: Path, loads: Mapping[str, Mapping]) -> pandas.DataFrame:
     Executors start as fast as the first one did that was asked for in the run, since logs do not tell of requests.
 
     Args:
-        logs: Folder of logs, named by case, executors and repetition; slim ones end in ``.zstd``.
+        logs: Folder of logs, named by case, executors and repetition; compressed ones end in ``.zstd``.
         loads: Load of the machine by log.
     """
     import pandas

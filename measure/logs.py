@@ -73,7 +73,7 @@ def scheduler_of(query: str) -> str:
 
 
 def read_log(folder: Path, name: str) -> Application:
-    """Read a log of measured runs, full or slim.
+    """Read a log of measured runs, plain or compressed.
 
     Raises:
         DataUnavailableError: neither is there.

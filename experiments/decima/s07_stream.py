@@ -194,10 +194,10 @@ def fig10_stream(tables: Tables, run: Run) -> Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 6.6)
     grid = figure.subplot_mosaic([["a", "a", "a"], ["b", "b", "b"], ["c", "d", "e"]], height_ratios=(1, 1, 1.35))
     plotting.curves.concurrent_jobs(series, grid["a"], legend=False)
-    plotting.streams.jct_over_time(jobs, grid["b"], legend=False)
-    plotting.streams.against_work(jobs, grid["c"], value="jct_s", label="JCT (s)", legend=False)
-    plotting.streams.against_work(jobs, grid["d"], value="executors", label="executors", log=False, legend=False)
-    plotting.streams.executed_against(jobs, grid["e"], across="weighted_fair", up="decima")
+    plotting.curves.jct_over_time(jobs, grid["b"], legend=False)
+    plotting.curves.against_work(jobs, grid["c"], value="jct_s", label="JCT (s)", legend=False)
+    plotting.curves.against_work(jobs, grid["d"], value="executors", label="executors", log=False, legend=False)
+    plotting.curves.executed_against(jobs, grid["e"], across="weighted_fair", up="decima")
     grid["a"].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(names), borderaxespad=0.2)
     titles = {"a": "jobs in the system", "b": "JCT by time of arrival", "c": "JCT by size", "d": "executors by size",
               "e": "executed work"}  # fmt: skip

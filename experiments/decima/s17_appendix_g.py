@@ -158,7 +158,7 @@ def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
         value = {"value": "executors_per_job", "label": "executors per job"}
         plotting.curves.concurrent_jobs(rows, column[1], **value, legend=False)
         column[1].set_ylim(0.0, 1.05 * rows["executors_per_job"].quantile(SHOWN_SHARE))
-        plotting.streams.jct_over_time(arrived, column[2], legend=False)
+        plotting.curves.jct_over_time(arrived, column[2], legend=False)
         for panel in column[:2]:
             panel.set_xlabel("")
         column[2].set_xlabel(column[2].get_xlabel().replace("time of arrival", "time"))

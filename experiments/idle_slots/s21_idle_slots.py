@@ -122,7 +122,7 @@ def idle_gain_map(tables: Tables, run: Run) -> plotting.style.Figure:
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     for axes, (executors, load) in zip(grid, cases, strict=False):
         shown = table[(table["executors"] == executors) & (table["load"] == load)]
-        plotting.idling.gain_over_share(shown, axes, legend=axes is grid[0])
+        plotting.curves.gain_over_share(shown, axes, legend=axes is grid[0])
         noun = "executor" if executors == 1 else "executors"
         axes.set_title(f"{executors} {noun}, load {100 * load:.0f} %", loc="left")
     for axes in grid[len(cases) :]:

@@ -188,7 +188,7 @@ def fig4_idle_cdf(tables: Tables, run: Run) -> plotting.style.Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
     for axes, load in zip(figure.subplots(1, len(loads), sharey=True, squeeze=False)[0], loads, strict=True):
         shown = table[(table["load"] == load) & (table["workload"] == case)]
-        plotting.idling.jct_percentiles(shown, axes, legend=load == loads[-1])
+        plotting.curves.jct_percentiles(shown, axes, legend=load == loads[-1])
         longest_s = shown[(shown["scheduler"] != "fifo") & (shown["percent"] <= 98)]["jct_s"].max()
         axes.set_xlim(0.0, min(axes.get_xlim()[1], 2.0 * longest_s))
         axes.set_title(f"({'abcd'[loads.index(load)]}) load {100 * load:.0f} %", loc="left")
@@ -209,7 +209,7 @@ def fig5_idle_load(tables: Tables, run: Run) -> plotting.style.Figure:
     most = others[others["scheduler"] == CONTROL]["change_percent"].abs().max()
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
     for axes, column in zip(figure.subplots(1, 2), ("avg_jct_s", "makespan_s"), strict=True):
-        plotting.idling.score_over_jobs(table, column, axes, legend=column == "makespan_s")
+        plotting.curves.score_over_jobs(table, column, axes, legend=column == "makespan_s")
         axes.set_title(f"({'a' if column == 'avg_jct_s' else 'b'})", loc="left")
         axes.set_ylim(0.0, 1.08 * table[column].max())
     caption = (

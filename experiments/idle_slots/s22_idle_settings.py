@@ -161,7 +161,7 @@ def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.9)
     for axes, name in zip(panels := figure.subplots(1, len(shown)), shown, strict=True):
         rows = table[table["scheduler"] == name]
-        plotting.idling.slot_over_gap(rows, axes, legend=axes is panels[-1])
+        plotting.curves.slot_over_gap(rows, axes, legend=axes is panels[-1])
         axes.set_xlabel("interarrival\ntime (s)")
         how = "heuristic" if name == RULE else "policy, bound" if "bound" in name else "policy"
         axes.set_title(f"{how},\n{rows['executors'].iloc[0]} executors", loc="left", fontsize=8)

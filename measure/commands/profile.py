@@ -1,15 +1,14 @@
-"""`decima spark profile`, `slim` and `model`: measured TPC-H queries, small event logs, workloads."""
+"""`decima spark profile` and `model`: measured TPC-H queries, workloads."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from decima.commands.shared.outputs import check_folder, check_output, output_path, write_json
+from decima.commands.shared.outputs import check_folder, output_path, write_json
 from decima.core.errors import ConfigError
 from decima.core.progress import progress_bar
 from decima.plotting.words import count
@@ -41,7 +40,6 @@ class _Lists(TyperCommand):
 def register(group: typer.Typer) -> None:
     """Add the commands to the group `decima spark`."""
     group.command(cls=_Lists)(profile)
-    group.command()(slim)
     group.command()(model)
 
 
@@ -99,49 +97,7 @@ def profile(
     profiles, _, facts = workloads.measured_from(out, MOST_DURATIONS)
     with output_path(out / PROFILE) as temporary:
         write_profiles(profiles, temporary, facts | machine.describe())
-    _summarize(measurement.done)
     typer.echo(f"wrote {count(len(profiles), 'profile')} to {out / PROFILE}")
-
-
-def slim(
-    logs: Annotated[
-        list[Path], typer.Argument(metavar="LOGS...", help="Event logs, or folders of event logs or of `profile`.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the copies.")],
-) -> None:
-    """Copy event logs without unread parts, compressed to about a hundredth.
-
-    A folder of `decima spark profile` is copied with its table of runs, and can be used like the folder itself.
-    """
-    from decima.connect.eventlog.files import find_logs
-    from decima.connect.eventlog.slim import slim_log
-    from measure.records import ALONE_RUNS, LOGS, append_alone_run, read_alone_runs
-
-    whole = len(logs) == 1 and (logs[0] / ALONE_RUNS).is_file()
-    runs = read_alone_runs(logs[0]) if whole else []
-    paths = sorted({logs[0] / LOGS / run.log for run in runs}) if whole else logs
-    sources = [log.path for log in find_logs(paths)]
-    folder = out / LOGS if whole else out
-    targets = [folder / _slim_name(path.name) for path in sources]
-    if len(set(targets)) < len(targets):
-        raise ConfigError(f"two of the {len(sources)} logs have the same name; expected names that differ")
-    check_folder(folder)
-    for target in (*targets, out / ALONE_RUNS):
-        check_output(target, inputs=(*sources, logs[0] / ALONE_RUNS))
-    with progress_bar("event logs", len(sources), "log") as bar:
-        sizes = []
-        for pair in zip(sources, targets, strict=True):
-            sizes.append(slim_log(*pair))
-            bar.update()
-    if whole:
-        (out / ALONE_RUNS).unlink(missing_ok=True)
-        for run in runs:
-            append_alone_run(out, replace(run, log=_slim_name(run.log)))
-    typer.echo(f"wrote {count(len(sizes), 'log')}, {sum(sizes) / 2**20:.1f} MiB, to {folder}")
-
-
-def _slim_name(name: str) -> str:
-    return f"{name.removesuffix('.zstd')}.zstd"
 
 
 def _numbers(option: str, text: str, number: type[int] | type[float]) -> list:
@@ -150,12 +106,6 @@ def _numbers(option: str, text: str, number: type[int] | type[float]) -> list:
     except ValueError:
         expected = "whole numbers" if number is int else "numbers"
         raise ConfigError(f"{option} {text}: expected {expected}") from None
-
-
-def _summarize(runs: list[AloneRun]) -> None:
-    from measure.alone import summary
-
-    typer.echo(summary(runs).to_string(index=False, float_format="{:.3g}".format))
 
 
 def model(

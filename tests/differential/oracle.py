@@ -73,6 +73,7 @@ class OracleSimulator:
         self.num_events = Counter(task=0, job=0, executor=0)
         self.completion_order = []
         self.lives, self.losses = [], dict.fromkeys(LOSSES, 0)  # of Spark executors
+        self.lost_rows, self.killed_rows = set(), set()  # of `tasks`
         self.total_reward = 0.0
         self.reward_ms = 0.0  # time up to which rewards are given
         self.unrewarded = {}  # jobs with time in the system not yet in the reward

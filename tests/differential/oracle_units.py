@@ -38,7 +38,6 @@ class OracleUnits(OracleSimulator):
         self.to_come = sorted(settings.loss_times_ms)
         self.target = settings.first_executors
         self.step, self.add_ms, self.begun = 1, math.inf, False
-        self.lost_rows = set()
         self.twin = {}  # executor -> that of the other copy of its task; itself while the copy waits
         self.ended_ms = {stage: [] for job in self.all_jobs for stage in job.stages}
 
@@ -244,7 +243,7 @@ class OracleUnits(OracleSimulator):
                 stage.job.runnable.pop(stage, None)
         elif twin is not None:
             del self.twin[twin]
-            self.cut(twin)
+            self.killed_rows.add(self.cut(twin))
             self.unit_of[twin].free_ms = self.now_ms
             if stage in stage.job.runnable:
                 self.launch(twin, stage)

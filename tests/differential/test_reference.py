@@ -11,7 +11,7 @@ from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from tests.differential.oracle_policies import DynamicPartition, Replay, SparkFifo
 from tests.differential.reference_files import HEURISTICS, read_reference, reference_params, reference_workload
-from tests.differential.side_by_side import core_outcome, drive, new_state, oracle_for
+from tests.differential.side_by_side import core_outcome, new_state, oracle_for
 from tests.drivers import Through
 
 pytestmark = pytest.mark.differential
@@ -71,20 +71,6 @@ def check_core(reference, workload, state, run):
 def test_logged_decisions_in_the_oracle(path):
     reference, workload, settings = prepared(path)
     check_oracle(reference, oracle_for(workload, settings), Replay(reference["decisions"]))
-
-
-@every_run
-def test_logged_decisions_in_the_core(path):
-    reference, workload, settings = prepared(path)
-    state = new_state(workload, settings)
-    rows = iter(reference["decisions"])
-
-    def choose(state):
-        *_, job, stage, limit, _ = next(rows)
-        return -1 if job is None else int(state.job_first_stage[job]) + stage, limit
-
-    check_core(reference, workload, state, lambda: drive(state, choose))
-    assert next(rows, None) is None
 
 
 @runs_of_heuristics

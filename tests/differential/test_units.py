@@ -43,27 +43,11 @@ def test_requests_double_while_tasks_wait():
     assert starts[:15] == [1500.0] + [2500.0] * 2 + [3500.0] * 4 + [4500.0] * 8
 
 
-def test_the_sustained_timeout_is_one_of_its_own():
-    starts, _ = hand([one_stage(9, 100.0)], 15, dynamic=True, sustained_timeout_ms=200.0)
-    assert starts[:9] == [1500.0] + [1700.0] * 2 + [1900.0] * 4 + [2100.0] * 2
-
-
 def test_no_more_than_the_need_and_then_one_by_one_again():
     # The need is 2: the second step takes 1 of the 2 it may take. A second job waits 1 s, and begins with 1 again.
     jobs = [one_stage(2, 9.0), one_stage(3, 9.0, at_s=5.0)]
     starts, _ = hand(jobs, 15, dynamic=True)
     assert starts == [1500.0, 2500.0, 6500.0, 7500.0, 7500.0]
-
-
-def test_cores_count_for_the_need():
-    starts, outcome = hand([one_stage(6, 9.0)], 30, dynamic=True, executor_cores=3)
-    assert starts == [1500.0] * 3 + [2500.0] * 3
-    assert [int(unit) for unit, *_ in outcome.lives] == []
-
-
-def test_few_tasks_are_done_before_anything_is_requested():
-    starts, _ = hand([one_stage(3, 0.3)], 5, dynamic=True, initial_executors=1)
-    assert starts == [0.0, 300.0, 600.0]
 
 
 def test_idle_executors_are_removed_but_not_below_the_fewest():
@@ -91,13 +75,6 @@ def test_an_executor_with_outputs_stays_without_a_shuffle_service():
     assert hand(jobs, 3, **cluster)[1].lives == []
     lives = hand(jobs, 3, **cluster, shuffle_service=True)[1].lives
     assert [(end, lost) for _, _, end, lost in lives] == [(3000.0, 0.0)] * 2
-
-
-def test_a_requested_executor_comes_though_nobody_needs_it_any_more():
-    # Requested at 1 s; the task is done at 1.1 s; a second job at 5 s keeps the run alive.
-    jobs = [one_stage(2, 1.1), one_stage(1, 0.01, at_s=5.0)]
-    _, outcome = hand(jobs, 3, dynamic=True, initial_executors=1, executor_startup_ms=3000.0, idle_timeout_ms=700.0)
-    assert (1.0, 4000.0, 4700.0, 0.0) in outcome.lives
 
 
 def test_executor_hours():
@@ -144,27 +121,6 @@ def test_outputs_are_computed_again_unless_a_shuffle_service_has_them():
     starts, outcome = hand(jobs, 1, loss_times_ms=(3500.0,), shuffle_service=True)
     assert starts == [0.0, 1000.0, 2000.0, 3000.0, 4000.0]
     assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 0, "copies": 0}
-
-
-def test_outputs_that_all_tasks_have_read_are_not_computed_again():
-    # Both tasks of the second stage run when one executor is lost: the other task goes on.
-    for seed in range(4):
-        starts, outcome = hand([job(stage("a", 2, 1.0), stage("b", 2, 3.0, 0))], 2, seed, loss_times_ms=(2000.0,))
-        # the lost task has to read again
-        assert outcome.losses == {"executors": 1, "tasks": 1, "outputs": 1, "copies": 0}
-        assert starts == [0.0, 0.0, 1000.0, 1000.0, 2500.0, 3500.0]
-
-
-def test_an_output_of_an_output_is_computed_first():
-    chain = job(stage("a", 1, 1.0), stage("b", 1, 1.0, 0), stage("c", 1, 1.0, 1))
-    starts, outcome = hand([chain], 1, loss_times_ms=(2500.0,))
-    assert starts == [0.0, 1000.0, 2000.0, 3000.0, 4000.0, 5000.0]
-    assert outcome.losses["outputs"] == 2
-
-
-def test_slots_of_a_spark_executor_fail_together():
-    _, outcome = hand([one_stage(4, 1.0)], 4, executor_cores=2, loss_times_ms=(500.0,))
-    assert outcome.losses == {"executors": 1, "tasks": 2, "outputs": 0, "copies": 0}
 
 
 def test_losses_come_at_their_rate():
@@ -233,8 +189,6 @@ def test_a_copy_of_a_run_goes_on_alike():
     assert (state.lost_units, state.executor_ms) == (other.lost_units, other.executor_ms)
 
 
-# ---- copies of tasks that take long ----------------------------------------------------------------------------------
-
 # The second stage has 10 tasks of 1 s; on the executor that comes anew at 1 s one takes longer. The other has done the
 # other nine at 10 s, the 90 % after which there are copies, and waits for a third stage of one task.
 SPECULATES = {"startup": True, "speculation": True}
@@ -265,21 +219,6 @@ def test_a_task_that_takes_long_has_a_copy(slow_ms, more, copy_ms, end_ms):
     assert (outcome.completion_ms, outcome.losses["copies"]) == ([end_ms + 1000.0], len(copies))
     long_ms = min(slow_ms, end_ms - 1000.0)
     assert outcome.busy_ms == 11_000.0 + long_ms + (end_ms - copies[0] if copies else 0.0)
-
-
-def test_a_copy_that_waits_is_forgotten_when_its_task_ends():
-    # The other executor is with a second job from 10 s on until 40 s; the copy waits from 10.1 s to 21 s.
-    jobs = [one_slow(20_000), one_stage(1, 30.0, at_s=5.0)]
-    starts, outcome = hand(jobs, 2, **SPECULATES)
-    assert starts[-1] == 10_000.0
-    assert (outcome.completion_ms, outcome.losses["copies"]) == ([21_000.0, 40_000.0], 0)
-
-
-def test_the_only_task_of_a_stage_has_no_copy():
-    assert hand([one_stage(1, 9.0)], 2, speculation=True, speculation_multiplier=0.0)[0] == [0.0]
-
-
-# ---- settings --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sched_sim import SchedSimEnv, SchedSimScheduler, observe
 
-from decima.bench.isolation import IsolatedScheduler
+from decima.bench.entries import entry_of
 from decima.bench.run import score
 from decima.bench.tasks import tasks
 from decima.core.errors import SchedulerError
@@ -80,10 +80,9 @@ def test_observation_has_unfinished_stages_and_offers():
 
 
 def test_an_agent_is_an_entry_that_decides_as_here():
-    instance = TASK.instances()[0]
-    with IsolatedScheduler(f"{FILE}:sched_sim_fair") as apart:
-        far, here = score(TASK, apart, instance), score(TASK, sched_sim_fair(), instance)
-    assert (far.failure, here.failure) == ("", "")
+    instance, entry = TASK.instances()[0], entry_of(f"{FILE}:sched_sim_fair")
+    far, here = score(TASK, entry.scheduler(TASK), instance), score(TASK, sched_sim_fair(), instance)
+    assert (entry.form, far.failure, here.failure) == ("Python", "", "")
     assert (far.value, far.decisions) == (here.value, here.decisions)
 
 

@@ -116,14 +116,6 @@ def test_outputs_are_those_of_the_kept_numbers_to_the_last_digit(slug):
     )
 
 
-def test_nbval_compares_numbers_that_every_run_has():
-    marked = [
-        path.stem for path in PAPERS for cell in code_cells(path) if published.CHECK in cell.metadata.get("tags", [])
-    ]
-    assert len(marked) >= 12
-    assert {"11-appendix-a", "07-real-spark", "21-idle-slots"} <= set(marked)
-
-
 @each_of_papers
 def test_every_figure_is_shown_behind_the_cell_that_draws_it(path):
     cells = read(path).cells
@@ -146,10 +138,6 @@ def test_a_changed_number_makes_outputs_stale(tmp_path, monkeypatch):
     table = copy / "tables" / "appendix_a" / "appendix_a.csv"
     table.write_text(table.read_text().replace("28.0", "28.1", 1))
     assert published.published_stamp(cells) != before
-
-
-def test_the_outputs_take_less_than_three_megabytes():
-    assert sum(path.stat().st_size for path in NOTEBOOKS) < 3 * 2**20
 
 
 @each
@@ -330,30 +318,6 @@ def test_a_lesson_links_to_its_paper_the_glossary_and_what_comes_next(path):
     after = LESSONS[LESSONS.index(path) + 1 :]
     expected = f"{after[0].stem}.ipynb)" if after else "write-a-scheduler.md)"
     assert expected in last.source
-
-
-# Papers after Decima's, whose sections and appendices are 1 to 20, and the numbers of their notebooks.
-LATER_PAPERS = {
-    "Duan and Wu": range(21, 23),
-    "Luo et al.": range(40, 43),
-    "Islam et al.": range(30, 33),
-}
-
-
-def test_notebooks_are_sorted_as_the_papers_are():
-    """Appendices follow the sections, of which the last is the tenth; what one starts with comes first."""
-    assert NOTEBOOKS[0] == START
-    for path in PAPERS:
-        number, (opening, *_) = int(path.stem[:2]), read(path).cells
-        if number in OWN:
-            continue
-        about = opening.source.split("Paper:")[1].split("\n")[0]
-        if number > 20:
-            assert [paper for paper, numbers in LATER_PAPERS.items() if number in numbers and paper in about], about
-            continue
-        letters = [ord(letter.upper()) - ord("A") + 11 for letter in re.findall(r"appendix ([A-J])\b", about)]
-        sections = [int(section) for section in re.findall(r"§(\d+)", about)]
-        assert number in letters + sections, about
 
 
 @each

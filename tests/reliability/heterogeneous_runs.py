@@ -1,4 +1,4 @@
-"""How plans of heterogeneous executors are made at random for their checker."""
+"""How plans of heterogeneous executors are made at random to be checked."""
 
 import json
 
@@ -9,10 +9,10 @@ from decima.systems.heterogeneous.json_format import save_instance, schedule_doc
 from decima.systems.heterogeneous.optimum.exact import optimum
 from decima.systems.heterogeneous.settings import DECISIONS, SLOTS, TRANSFERS
 from tests.heterogeneous_instances import draw_instance
-from tests.reliability import heterogeneous_checker, heterogeneous_mutations
+from tests.reliability import replays
 from tests.unit.commands.calls import run
 
-# Brute force beside the solver tries all schedules of so many nodes and executors, with further copies or without.
+# Nodes and executors of instances whose optimum the integer program proves, with further copies or without.
 TINY = {True: ((4, 2), (3, 3)), False: ((5, 2), (4, 3))}
 
 
@@ -57,8 +57,7 @@ def random_text(name, rng):
 class HeterogeneousExecutors:
     """Plans through the command line, proofs through the library."""
 
-    checker = heterogeneous_checker
-    mutations = heterogeneous_mutations.MUTATIONS
+    replay = staticmethod(replays.heterogeneous)
 
     def subjects(self):
         return [*list_schedulers(bare=True), *["optimum exact"] * 4]

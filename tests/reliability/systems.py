@@ -1,9 +1,8 @@
-"""How every system is run at random and checked from its files; a registered system without an entry fails a test."""
+"""How every system is run at random and replayed from its files; a registered system without an entry fails a test."""
 
 import contextlib
 from pathlib import Path
-from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
@@ -24,32 +23,26 @@ from decima.systems.spark.system import run_state
 from tests import services
 from tests.drivers import Idler, Through
 from tests.random_clusters import ELASTIC, FIXED, asking, of_kind, random_settings, random_workload
-from tests.reliability import placement_checker, placement_mutations, spark_checker, spark_mutations
+from tests.reliability import replays
 from tests.reliability.deciders import random_parameters, random_policy
 from tests.reliability.heterogeneous_runs import HeterogeneousExecutors
 from tests.unit.commands.calls import run
 
 
 class Checked(Protocol):
-    """What the tests need of a system.
+    """What the tests need of a system."""
 
-    Attributes:
-        checker: Module that reads the files of a run and imports nothing of the package: ``read_run(*files)``,
-            ``violations(run)``, ``RULES``.
-        mutations: ``rule -> {what is changed: change(run)}``; each change breaks that rule in a good run.
-    """
-
-    checker: ModuleType
-    mutations: dict
+    def replay(self, *files: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the files of a run say, and what the oracle finds, with the same keys."""
 
     def subjects(self) -> list[str]:
         """Names of all schedulers, and of other ways to decide; random runs take one after the other."""
 
     def random_run(self, seed: int, subject: str, folder: Path) -> tuple[Path, ...] | None:
-        """Run at random and write the files that the checker reads; None for a run that rightly came to no end."""
+        """Run at random and write the files; None for a run that rightly came to no end."""
 
     def good_run(self, folder: Path) -> tuple[Path, ...]:
-        """Files of a run in which every rule has something to say."""
+        """Files of a run in which much happens."""
 
 
 # Schedulers for clusters whose executors neither come, go nor fail.
@@ -61,8 +54,7 @@ OBJECTS = {"python": lambda rng: Through("random"), "idler": lambda rng: Idler(0
 class SparkCluster:
     """The simulated Spark cluster: schedulers by name through the command line, objects through the library."""
 
-    checker = spark_checker
-    mutations = spark_mutations.MUTATIONS
+    replay = staticmethod(replays.spark)
 
     def subjects(self):
         return [*list_schedulers(), *OBJECTS]
@@ -177,8 +169,7 @@ def _require_idling(workload, settings, scheduler, seed):
 class CloudVms:
     """Executors of jobs on VMs: rules by name, random VMs, billing and weights, whole and broken seconds."""
 
-    checker = placement_checker
-    mutations = placement_mutations.MUTATIONS
+    replay = staticmethod(replays.cloud)
 
     def subjects(self):
         return [name for name in get_system("cloud").list_schedulers() if name != "remote"]  # which needs a service

@@ -1,10 +1,6 @@
-"""Optimum and bounds of placement beside brute force over all placements of tiny instances, in exact fractions."""
+"""Optimum and bounds of placement beside brute force over all placements of tiny instances, by the oracle."""
 
 import itertools
-import json
-import math
-from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,43 +8,29 @@ import pytest
 from decima.systems.cloud import Billing, Cluster, PlacementJob, PlacementSettings, PlacementWorkload, Rules, VmType
 from decima.systems.cloud.optimum.best import EXACT, optimum
 from tests.knobs import BRUTE_FORCE, FIRST_SEED
-from tests.reliability.placement_checker import Placed, Run, reward_of
+from tests.placement_oracle import PlainPlacement
+from tests.reliability.replays import exact, exact_jobs
 
 BLOCK = 12
 END = FIRST_SEED + BRUTE_FORCE
-NOTHING_PLACED = Placed()
 
 
-def rooms(run, placed, job):
-    """Executors of the job that fit on each VM now."""
-    found = []
-    for vm, (cores, memory_gb, _) in enumerate(run.vms):
-        for finish_s, other, vms in placed.running:
-            if finish_s > placed.clock_s:
-                cores -= vms.count(vm) * other["cores"]
-                memory_gb -= vms.count(vm) * other["memory_gb"]
-        found.append(min(cores // job["cores"], math.floor(memory_gb / job["memory_gb"])))
-    return found
-
-
-def all_ends(run, waits, placed=NOTHING_PLACED, number=0):
-    """(cost, sum of run times) of every way to place all jobs; ``waits``: also by waiting where a job would fit."""
-    if number == len(run.jobs):
-        yield placed.cost, placed.run_s
-        return
-    job = run.jobs[number]
-    placed = replace(placed, clock_s=max(placed.clock_s, job["arrival_s"]))
-    while True:
-        room = rooms(run, placed, job)
-        fits = sum(room) >= job["executors"]
-        if fits:
-            for vms in itertools.combinations_with_replacement(range(len(room)), job["executors"]):
-                if all(vms.count(vm) <= room[vm] for vm in set(vms)):
-                    yield from all_ends(run, waits, placed.place(run, job, vms), number + 1)
-        later = [finish_s for finish_s, _, _ in placed.running if finish_s > placed.clock_s]
-        if not later or (fits and not waits):
-            return
-        placed = replace(placed, clock_s=min(later))
+def all_ends(oracle, waits):
+    """(cost, reward) of every way to place all jobs; ``waits``: also by waiting where a job would fit."""
+    job, vms, first = oracle.jobs[oracle.job], range(len(oracle.vms)), oracle.job
+    fits = any(oracle.mask()[1:])
+    for chosen in itertools.combinations_with_replacement(vms, int(job.executors)) if fits else ():
+        placed = oracle.twin()
+        for vm in chosen:
+            reward = placed.step(vm + 1)
+        if placed.complete:
+            yield placed.cost(), reward
+        elif placed.job == first + 1 and not placed.over:
+            yield from all_ends(placed, waits)
+    if oracle.heap and (waits or not fits):
+        later = oracle.twin()
+        later.step(0)
+        yield from all_ends(later, waits)
 
 
 def drawn_instance(seed):
@@ -78,36 +60,27 @@ def drawn_instance(seed):
     return PlacementWorkload(tuple(jobs), "drawn"), settings
 
 
-def as_run(workload, settings):
-    """The instance as the checker reads it from files."""
-    rows = workload.frame().to_dict("records")
-    jobs = [
-        {name: Fraction(value) if name.endswith("_s") else int(value) for name, value in row.items()} for row in rows
-    ]
-    return Run(jobs, {"settings": json.loads(json.dumps(settings.as_dict()), parse_float=Fraction)}, [])
-
-
 def check_instance(seed):
     """Compare everything that is said of an instance with all ways to place its jobs; returns how many there are."""
     workload, settings = drawn_instance(seed)
-    run = as_run(workload, settings)
-    slack, ways = Fraction(1, 10**6), 0
+    oracle = PlainPlacement(exact_jobs(workload.frame().to_dict("records")), exact(settings.as_dict()))
+    slack, ways = 1e-6, 0
     for waits in (False, True):
         if waits and len(workload) > 3:
             continue
         found = optimum(workload, settings, nodes=200_000, budget=200, waits=waits)
-        ends = list(all_ends(run, waits))
+        ends = list(all_ends(oracle, waits))
         ways += len(ends)
-        best = max(reward_of(run, *end) for end in ends)
+        best = max(reward for _, reward in ends)
         least = min(cost for cost, _ in ends)
-        assert Fraction(found.result.reward) <= best + slack, f"waits {waits}: better than all placements"
-        assert Fraction(found.reward_bound) >= best - slack, f"waits {waits}: reward_bound"
-        assert Fraction(found.work_bound) <= least + Fraction(1, 10**12), f"waits {waits}: work_bound"
+        assert found.result.reward <= best + slack, f"waits {waits}: better than all placements"
+        assert found.reward_bound >= best - slack, f"waits {waits}: reward_bound"
+        assert found.work_bound <= least + 1e-12, f"waits {waits}: work_bound"
         if found.status == EXACT:
             assert not waits
-            assert abs(Fraction(found.result.reward) - best) <= slack, "exact optimum"
+            assert abs(found.result.reward - best) <= slack, "exact optimum"
         if found.interval_bound is not None and not waits:
-            assert Fraction(found.interval_bound) <= least + Fraction(1, 10**12), "interval_bound"
+            assert found.interval_bound <= least + 1e-12, "interval_bound"
         if not waits and settings.billing.per_second:
             assert found.status == EXACT
     return ways

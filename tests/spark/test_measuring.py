@@ -12,11 +12,9 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from decima.connect.cluster import tpch_queries
-from decima.workload import read_profiles
 from measure import results
 from measure.collect import STEERED
-from measure.records import ALONE_RUNS, CONTROL, read_alone_runs
+from measure.records import CONTROL
 
 pytestmark = pytest.mark.spark_slow
 
@@ -69,29 +67,3 @@ def test_an_experiment_is_stopped_and_called_again(tmp_path):
     assert set(measured.tasks["executor"]) == {0, 1}
     assert {profile.name for profile in measured.profiles} == {measured.plan.profile(q) for q in measured.plan.batch(0)}
     assert json.loads((out / "card.json").read_text())["schedulers"]["fifo"]["scheduler"] == "fifo"
-
-
-@pytest.mark.parametrize("number", CODES)
-def test_the_profiler_is_stopped_and_called_again(tmp_path, number):
-    out = tmp_path / "out"
-    command = [*SPARK, "profile", "--scale", "0.01", "--executors", "1", "--repetitions", "1", "--fresh-at", ""]
-    command += ["--memory-mb", "1024", "--out", str(out), "--data", str(tmp_path / "tables")]
-    # Master, worker, driver, executor.
-    stop(command, number, lambda: (out / ALONE_RUNS).exists() and len(read_alone_runs(out)) >= 3, javas=4)
-
-    before = read_alone_runs(out)
-    assert 3 <= len(before) < 22
-    if number != signal.SIGTERM:
-        return
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    runs = read_alone_runs(out)
-    assert runs[: len(before)] == before
-    usable = [run.query for run in runs if not run.contended]
-    assert set(usable) <= set(tpch_queries.NAMES)
-    assert len(set(usable)) == len(usable)
-    assert len({run.query for run in runs}) == 22
-    assert len({run.log for run in runs}) >= 2
-    profiles = read_profiles(out / "profile.parquet")
-    assert {f"q{int(query[1:])}-0.01g" for query in usable} == {profile.name for profile in profiles}
-    assert all(profile.work_ms > 0 for profile in profiles)

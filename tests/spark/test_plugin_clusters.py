@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -17,10 +16,8 @@ from tests.services import process, until
 from tests.spark.real_spark import (
     BUG,
     OUTAGE,
-    RECOVERY,
     events_of,
     finished_tasks,
-    metrics_of,
     most_at_once,
     plugin_driver,
     sleep_sql,
@@ -93,34 +90,6 @@ def test_a_copy_that_cannot_start_keeps_no_executor(tmp_path):
         assert straggling.wait() == {"a": 15}
         assert not driver.lines(BUG)
         assert not driver.lines(OUTAGE)
-
-
-def test_a_service_that_is_not_there_at_the_start(tmp_path):
-    with toy_service() as gone:
-        port = gone.port
-    with plugin_driver(tmp_path, f"127.0.0.1:{port}", conf={"spark.decima.connect.timeout": "2s"}) as driver:
-        assert start_queries(driver, {"a": slow_sum(driver, 4, 0.1)}).wait() == {"a": 6}
-        assert len(driver.lines(OUTAGE)) == 1
-        with toy_service(port=port):
-            until(lambda: start_queries(driver, {"b": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
-    assert metrics_of(tmp_path)["outages"] == 1
-
-
-def test_many_jobs_at_once(tmp_path):
-    count = 20
-    with toy_service(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
-        barrier = threading.Barrier(count)
-
-        def query():
-            barrier.wait()
-            return slow_sum(driver, 4, 0.05)()
-
-        assert set(start_queries(driver, {f"q{i}": query for i in range(count)}).wait().values()) == {6}
-        assert not driver.lines(OUTAGE)
-    tasks = tasks_of(tmp_path)
-    for i in range(count):
-        assert most_at_once([task for task in tasks if task.query == f"q{i}"]) == 1
-    assert metrics_of(tmp_path)["active_jobs"]["max"] > 10
 
 
 # Two applications on one standalone master, between which the real service moves executors.

@@ -10,7 +10,7 @@ import pytest
 from decima.connect.service import scheduler_pb2 as protocol
 from tests.services import until
 from tests.spark.real_spark import BUG, OUTAGE, RECOVERY, plugin_driver, slow_sum, start_queries
-from tests.spark.toy_service import WRONG, always_idle, delay_again, toy_service
+from tests.spark.toy_service import WRONG, delay_again, toy_service
 
 pytestmark = pytest.mark.spark_slow
 
@@ -81,22 +81,6 @@ def test_stages_that_are_delayed_again_and_again_run_all_the_same(usable, toy):
     assert len(usable.lines(OUTAGE)) > before
 
 
-def test_a_slow_service_is_left_alone(usable, toy):
-    before = len(usable.lines(OUTAGE))
-    toy.delay_s = 3.0
-    begin = time.monotonic()
-    assert start_queries(usable, {"a": slow_sum(usable, 6, 0.1)}).wait() == {"a": 15}
-    assert len(usable.lines(OUTAGE)) == before + 1
-    # One second of waiting per attempt; the decisions of six tasks and two stages would take many times that.
-    assert time.monotonic() - begin < 30
-
-
-def test_a_policy_that_leaves_all_idle_does_not_stop_spark(usable, toy):
-    toy.spoil = always_idle
-    assert start_queries(usable, {"a": slow_sum(usable, 4, 0.1)}).wait() == {"a": 6}
-    assert usable.lines("leaves every executor idle")
-
-
 def test_a_service_that_lost_its_memory_is_told_all_again(usable, toy):
     outages = len(usable.lines(OUTAGE))
     sessions = len(toy.opened)
@@ -137,14 +121,6 @@ def test_a_cancelled_job_is_gone_and_others_go_on(usable, toy):
     assert running.wait() == {"a": -1}
     assert start_queries(usable, {"b": slow_sum(usable, 4, 0.1)}).wait() == {"b": 6}
     assert "a" not in toy.jobs
-
-
-def test_a_barrier_stage_gets_its_slots(usable):
-    def barrier():
-        numbers = usable.spark.sparkContext.parallelize(range(4), 2)
-        return numbers.barrier().mapPartitions(lambda part: [sum(part)]).sum()
-
-    assert start_queries(usable, {"a": slow_sum(usable, 8, 0.2), "b": barrier}).wait() == {"a": 28, "b": 6}
 
 
 def test_adaptive_execution_adds_stages_to_one_job(usable, toy):

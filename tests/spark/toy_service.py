@@ -215,7 +215,3 @@ WRONG = {
 }
 # Every stage again and again, also those that have begun.
 delay_again = changed(delay_ms=10.0, executors=0)
-
-
-def always_idle(reply):
-    return protocol.Decision(sequence=reply.sequence, idle=True)

@@ -1,37 +1,39 @@
-"""Entries: the scheduler that a text means, how it came to be, where it runs."""
+"""Entries: the scheduler that a text means, and how it came to be.
+
+The file of an entry may not name what holds the future. That keeps out mistakes and plain reading. Nothing here stops
+code that attacks the benchmark or the machine: run what you have read.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from decima.bench.isolation import IsolatedScheduler
 from decima.bench.references import tuned_rule
 from decima.bench.tasks import Task
 from decima.core.errors import ConfigError, SchedulerError
 from decima.core.system import SYSTEM_MODULES, SystemScheduler, get_system, list_systems
 from decima.learning.cards import how_learned
 from decima.learning.store import read_card, stored_files
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 
 TUNED = "tuned"  # the tuned rule of every task
 FORMS = HEURISTIC, POLICY, PLANNER, PYTHON, SERVICE = "heuristic", "policy", "planner", "Python", "service"
 LEARNED = ("alone", "warm", "residual")  # how policies came to their weights; two stored ones: joined by "and"
-# What the file of a compiled rule may not name: events, which hold the ends of running tasks, chance, jobs to come, and
-# what reads fields without their names.
+# What the file of an entry may not name: events, which hold the ends of running tasks, chance, jobs to come.
 FUTURE = {
     *("heap", "heap_code", "heap_subject", "event_code", "event_subject", "job_arrival_ms"),
-    *("getattr", "attrgetter", "vars", "globals", "eval", "exec", "import_module", "__import__", "__dict__"),
     *("heap_ms", "heap_event", "heap_order", "heap_size", "duration_rng", "duration_next", "arrival_order"),
     *("next_arrival", "num_arrivals", "busy_ms", "num_jobs", "num_stages", "values_ms"),
     *("loss_ms", "unit_loss_ms", "next_loss", "num_losses", "fault_rng", "fault_next"),
 }
+# That of a compiled rule may not read fields without their names, either.
+REFLECTION = {"getattr", "attrgetter", "vars", "globals", "eval", "exec", "import_module", "__import__", "__dict__"}
 # Schedulers that read measured durations, where a task hides durations; outside code may not name the last ones.
 MEASURED = ("entry_srw", "driver_time")
 DURATIONS = {"list_mean_ms", "list_add_ms", "list_offset", "mean_duration_ms", "entry_cost_ms", "work_at_level_ms"}
@@ -51,30 +53,25 @@ class Entry:
     form: str  # heuristic, policy, planner, Python or service
     learned: str = ""  # of a policy, how it came to its weights: alone, warm or residual
     sha256: str = ""  # of the file that it comes from
-    names: frozenset[str] = frozenset()  # of the file of a compiled rule: names that it reads
-    isolated: IsolatedScheduler | None = field(default=None, repr=False)
+    names: frozenset[str] = frozenset()  # that its file reads
 
     def not_for(self, task: Task) -> str:
         """Why it does not run on a task; empty if it does."""
         if self.system and self.system != task.system:
             return f"the entry is for system {self.system}"
-        if task.durations_hidden and (
-            self.text.partition(":")[0] in MEASURED or (self.names & DURATIONS and self.isolated is None)
-        ):
+        # Views of stages in Python show the duration that a task states as the mean one.
+        shown = {"mean_duration_ms"} if self.form == PYTHON else set()
+        if task.durations_hidden and (self.text.partition(":")[0] in MEASURED or self.names & DURATIONS - shown):
             return "the entry reads measured durations, which the task hides"
         return task.missing()
 
     def scheduler(self, task: Task) -> SystemScheduler:
         """The scheduler on a task."""
-        if self.isolated is not None:
-            self.isolated.limit_s = task.limit_s
-            return self.isolated
         return task.runs_on.make_scheduler(tuned_rule(task) if self.text == TUNED else self.text)
 
 
-@contextmanager
-def opened(text: str, system: str | None = None) -> Iterator[Entry]:
-    """Entry of a text; a process that belongs to it ends with the block.
+def entry_of(text: str, system: str | None = None) -> Entry:
+    """Entry of a text.
 
     Args:
         text: ``tuned``, or a scheduler as commands take it: a name with options, a policy or tuned card, a service, or
@@ -85,27 +82,20 @@ def opened(text: str, system: str | None = None) -> Iterator[Entry]:
         DecimaError: Nobody knows it, or it cannot be used here.
     """
     if text == TUNED:
-        yield Entry(text, "", HEURISTIC)
-        return
+        return Entry(text, "", HEURISTIC)
     if system is not None and system not in list_systems():
         raise ConfigError(f"unknown system {system!r}; known: {', '.join(list_systems())}")
     system, name = _system_of(text, system)
     if not _is_outside(system, name):
-        scheduler = get_system(system).make_scheduler(text)
-        yield Entry(text, system, *_origin(scheduler, system, name))
-        return
+        return Entry(text, system, *_origin(get_system(system).make_scheduler(text), system, name))
     if system != "spark":
         raise ConfigError(f"{text!r:.60} is for system {system}; code from outside is scored on tasks of spark only")
     file = _file_of(name)
     names = _names_in(file)
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    with IsolatedScheduler(text) as isolated:
-        if not isolated.compiled:
-            yield Entry(text, system, PYTHON, "", digest, names, isolated)
-            return
-    if forbidden := sorted(names & FUTURE):
-        raise SchedulerError(f"{file}: a compiled rule may not name {forbidden[0]}, by which the future can be read")
-    yield Entry(text, system, HEURISTIC, "", digest, names)
+    form = HEURISTIC if isinstance(get_system(system).make_scheduler(text), CompiledScheduler) else PYTHON
+    if forbidden := sorted(names & (FUTURE if form == PYTHON else FUTURE | REFLECTION)):
+        raise SchedulerError(f"{file}: an entry may not name {forbidden[0]}, by which the future can be read")
+    return Entry(text, system, form, "", hashlib.sha256(file.read_bytes()).hexdigest(), names)
 
 
 def _system_of(text: str, system: str | None) -> tuple[str, str]:

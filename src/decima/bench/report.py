@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -151,21 +150,6 @@ def markdown(documents: Sequence[dict[str, Any]]) -> str:
 def _plain(text: str) -> str:
     """Text that Markdown shows as it is; underscores, which are common in names, stay."""
     return re.sub(r"([\\`*|<>&!\[\]])", r"\\\1", text)
-
-
-def html(documents: Sequence[dict[str, Any]]) -> str:
-    """The same page in HTML, in one file that loads nothing."""
-    style = (
-        "body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}td,th{padding:2px 10px;text-align:left}"
-    )
-    parts = [f"<!doctype html><meta charset=utf-8><title>{SUITE}</title><style>{style}</style><h1>{SUITE}</h1>"]
-    parts.append(f"<p>{escape(_legend(documents))}</p>")
-    for task, note, table in sections(documents):
-        parts.append(f"<h2>{task.name}</h2><p>{escape(task.title)}. {escape(note.replace('`', ''))}</p><table>")
-        for tag, cells in (("th", COLUMNS), *(("td", cells) for cells in table)):
-            parts.append("<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>")
-        parts.append("</table>")
-    return "\n".join(parts) + "\n"
 
 
 def _legend(documents: Sequence[dict[str, Any]]) -> str:

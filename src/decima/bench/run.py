@@ -15,15 +15,15 @@ from time import perf_counter
 from typing import Any
 
 from decima import __version__
-from decima.bench.entries import Entry
-from decima.bench.isolation import EntryTimeoutError, sentence
+from decima.bench.entries import PYTHON, Entry
 from decima.bench.tasks import SUITE, Instance, Task
-from decima.core.errors import InvalidDecisionError
+from decima.core.errors import DecimaError, InvalidDecisionError
 from decima.core.progress import progress_bar
 from decima.core.system import SystemScheduler, SystemWorkload
 from decima.evaluation.workers import make_workers
 
 SCHEMA = 1
+LONGEST = 300  # characters of an error that are kept
 #: Decisions of a state that has run, by system: offers, nodes, placed executors and waits.
 _DECISIONS: dict[str, Callable[[Any], int]] = {
     "spark": lambda state: state.num_decisions,
@@ -61,8 +61,6 @@ def score(task: Task, scheduler: SystemScheduler, instance: Instance, workload: 
         if outcome.num_unfinished:
             return Score(None, failure=f"{outcome.num_unfinished} of {len(outcome.arrival_ms)} jobs are unfinished")
         value = float(task.objective.measure(outcome))
-    except EntryTimeoutError:
-        raise
     except Exception as error:
         code = getattr(state, "error", 0)
         more = f" (code {code})" if isinstance(error, InvalidDecisionError) and code else ""
@@ -80,20 +78,9 @@ def scores(
     workers: int | None = None,
     advance: Callable[[Score], object] | None = None,
 ) -> list[Score]:
-    """Score a scheduler on instances; when one takes too long, the rest also fails."""
-    if getattr(scheduler, "concurrent", False):
-        return make_workers(partial(score, task, scheduler), None, workers).map(instances, advance)
-    done: list[Score] = []
-    failure = ""
-    for instance in instances:
-        try:
-            done.append(Score(None, failure=failure) if failure else score(task, scheduler, instance))
-        except EntryTimeoutError as error:
-            failure = sentence(error)
-            done.append(Score(None, failure=failure))
-        if advance is not None:
-            advance(done[-1])
-    return done
+    """Score a scheduler on instances, compiled ones at the same time."""
+    workers = workers if getattr(scheduler, "concurrent", False) else 1
+    return make_workers(partial(score, task, scheduler), None, workers).map(instances, advance)
 
 
 def run(
@@ -129,6 +116,8 @@ def run(
             bar.set_postfix_str(task.name, refresh=False)
             start, instances = perf_counter(), task.instances(quick=quick)
             rows = scores(task, entry.scheduler(task), instances, workers=workers, advance=lambda _: bar.update())
+            if entry.form == PYTHON:
+                rows = [_in_time(row, task.limit_s) for row in rows]
             results[task.name] = _result(task, instances, rows, quick)
             each = [1e6 * row.seconds / row.decisions for row in rows if row.decisions]
             times[task.name] = {
@@ -148,6 +137,17 @@ def run(
         "not_run": not_run,
         "times": {"cpu": cpu_model(), "cores": os.cpu_count(), "seconds": round(perf_counter() - begin, 3)} | times,
     }
+
+
+def _in_time(row: Score, limit_s: float) -> Score:
+    """The score, or a failure where the run took longer than the limit of the task."""
+    return Score(None, failure=f"the entry took more than {limit_s:g} s") if row.seconds > limit_s else row
+
+
+def sentence(error: BaseException) -> str:
+    """First line of an error, with its type unless it is one of the package."""
+    text = " ".join(str(error).split())[:LONGEST]
+    return text if isinstance(error, DecimaError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 def _result(task: Task, instances: Sequence[Instance], rows: Sequence[Score], quick: bool) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""Scores of rules from files, by a process with limits on time and memory."""
+"""Scores of rules from files, in a worker process with a limit on time."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
+import multiprocessing
+import resource
 from collections.abc import Iterable, Iterator
-from multiprocessing.connection import Connection
+from functools import cache
 from pathlib import Path
 from statistics import mean
 from time import perf_counter
@@ -13,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from decima.bench.isolation import Apart, answer_all, confine, sentence
 from decima.bench.references import tuned_rule
 from decima.bench.rules import Rule, read_rule
-from decima.bench.run import score
+from decima.bench.run import score, sentence
 from decima.bench.tasks import Instance, Task, task_named
 from decima.core.errors import ConfigError, SchedulerError
 from decima.evaluation.statistics import paired_change
 
+MEMORY = 4 * 1024**3  # bytes that a rule may write to
 
-class RuleScorer(Apart):
+
+class RuleScorer:
     """A process that scores rules on the instances of one task.
 
     Args:
@@ -39,9 +42,9 @@ class RuleScorer(Apart):
             raise ConfigError(f"task {task.name} is of system {task.system}; rules are scored on tasks of spark")
         if missing := task.missing():
             raise ConfigError(f"task {task.name}: {missing}")
-        super().__init__(_serve, task.name, use)
         self._about = {"task": task.name, "seeds": use}
         self.limit_s = limit_s
+        self._pool: Any = None
 
     def score(self, path: Path) -> dict[str, Any]:
         """JSON-ready line about the rule of a file.
@@ -53,17 +56,31 @@ class RuleScorer(Apart):
         """
         begin = perf_counter()
         line = {"file": str(path), "sha256": _digest(path)} | self._about
+        if self._pool is None:
+            self._pool = multiprocessing.get_context("spawn").Pool(1)
+            self._pool.apply(_begin, tuple(self._about.values()))
         try:
-            if not self.runs:
-                self.start()
-            line |= self.ask("rule", str(path), self.limit_s, self.limit_s)
-        except SchedulerError as error:
-            line["error"] = sentence(error)
+            line |= self._pool.apply_async(_line, (*self._about.values(), path)).get(self.limit_s)
+        except multiprocessing.TimeoutError:
+            self.close()
+            line["error"] = f"the rule took more than {self.limit_s:g} s"
         return line | {"seconds": round(perf_counter() - begin, 3)}
 
     def score_all(self, paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
         """Lines about the rules of files."""
         return map(self.score, paths)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._pool is not None:
+            self._pool.terminate()
+        self._pool = None
+
+    def __enter__(self) -> RuleScorer:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
 
 
 def _digest(path: Path) -> str:
@@ -74,23 +91,33 @@ def _first_come(job_order):
     return job_order
 
 
-def _serve(link: Connection, name: str, use: str) -> None:
-    """Answer for the rules of files until the other end is closed."""
+@cache
+def _shared(name: str, use: str) -> tuple[Task, list[tuple[Instance, Any]], np.ndarray]:
+    """What all rules share: task, jobs, scores of the tuned rule; compiles the rest."""
     task = task_named(name)
     jobs = [(instance, task.workload(instance)) for instance in task.instances(use)]
     rule = task.runs_on.make_scheduler(tuned_rule(task))
     tuned = np.array([score(task, rule, *each).value for each in jobs])
     score(task, Rule(_first_come, False), *jobs[0])
-    confine()  # when all is compiled that rules share
     gc.freeze()  # which no collection has to visit again
-
-    def answer(what: str, content: Any) -> Any:
-        return None if what == "load" else _line(task, jobs, tuned, Path(content))
-
-    answer_all(link, answer, ("load", None))
+    return task, jobs, tuned
 
 
-def _line(task: Task, jobs: list[tuple[Instance, Any]], tuned: np.ndarray, path: Path) -> dict[str, Any]:
+def _begin(name: str, use: str) -> None:
+    """Make the worker ready, and limit its memory to what one rule may need."""
+    _shared(name, use)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
+
+def _line(name: str, use: str, path: Path) -> dict[str, Any]:
+    """What the line of a rule says beside its file; ``error`` where there is no score."""
+    try:
+        return _scores(*_shared(name, use), path)
+    except BaseException as error:
+        return {"error": sentence(error)}
+
+
+def _scores(task: Task, jobs: list[tuple[Instance, Any]], tuned: np.ndarray, path: Path) -> dict[str, Any]:
     rule = read_rule(path)
     values = []
     for row in (score(task, rule, *each) for each in jobs):

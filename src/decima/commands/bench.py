@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +58,7 @@ def run(
     workers: options.Workers = None,
 ) -> None:
     """Run an entry on the tasks of its system and show the bounds."""
-    from decima.bench.entries import opened
+    from decima.bench.entries import entry_of
     from decima.bench.results import summary, write_result
     from decima.bench.run import run as run_tasks
     from decima.bench.tasks import task_named, tasks
@@ -70,8 +69,7 @@ def run(
     chosen, skipped = [], []
     for name, each in tasks().items():
         (chosen if name in names else skipped).append(each)
-    with opened(entry, system) as opening:
-        document = run_tasks(opening, chosen, skipped, quick=quick, workers=workers, progress="bench")
+    document = run_tasks(entry_of(entry, system), chosen, skipped, quick=quick, workers=workers, progress="bench")
     if out is not None:
         write_result(out, document)
     typer.echo(ROW.format("task", "score", "bound", "µs/decision", "failed", "seconds"))
@@ -100,19 +98,19 @@ def _line(name: str, result: dict, document: dict) -> str:
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with result files.")],
-    out: Annotated[Path | None, option("FILE", "Write the page (.md or .html).", show_default="terminal")] = None,
+    out: Annotated[Path | None, option("FILE", "Write the page (.md).", show_default="terminal")] = None,
 ) -> None:
     """Make a page of results: tasks by entries, paired with the tuned heuristics, with bounds."""
-    from decima.bench.report import html, markdown, read_folder
+    from decima.bench.report import markdown, read_folder
 
-    check_output(out, ".md", ".html")
+    check_output(out, ".md")
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}")
     documents = read_folder(folder)
     if out is None:
         typer.echo(markdown(documents))
         return
-    write_text(out, html(documents) if out.suffix == ".html" else markdown(documents))
+    write_text(out, markdown(documents))
     typer.echo(f"{len(documents)} entries" + wrote(out))
 
 
@@ -126,12 +124,8 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Result file
 
 @app.command()
 def score(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="Files with a function `rule`; without any, names from standard input."),
-    ] = None,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files with a function `rule`.")],
     task: Annotated[str, option("NAME", "Task of the Spark cluster.")] = "embedded-batch",
-    many: Annotated[Path | None, option("DIR", "Score every .py file of a folder.")] = None,
     seeds: Annotated[str, option("|".join(USES), "Instances to score on.")] = "validation",
     limit_s: Annotated[float, option("S", "Time that one heuristic may take.", min=0.1)] = 30.0,
 ) -> None:
@@ -141,12 +135,8 @@ def score(
 
     if seeds not in USES:
         raise ConfigError(f"seeds must be {', '.join(USES)}, got {seeds!r}")
-    if many is not None and not many.is_dir():
-        raise ConfigError(f"there is no folder {many}")
-    paths = [*(files or ()), *(sorted(many.glob("*.py")) if many is not None else ())]
-    if files and (missing := [path for path in files if not path.is_file()]):
+    if missing := [path for path in files if not path.is_file()]:
         raise ConfigError(f"there is no file {missing[0]}")
-    lines = (Path(line.strip()) for line in sys.stdin if line.strip())
     with RuleScorer(task_named(task), seeds, limit_s) as scorer:
-        for line in scorer.score_all(paths if files or many is not None else lines):
+        for line in scorer.score_all(files):
             typer.echo(json.dumps(plain(line)))

@@ -29,7 +29,6 @@ MEASURING = {
     "experiment": "Compare schedulers on batches of queries on a real Spark.",
     "model": "Make workloads from measured runs.",
     "profile": "Measure TPC-H queries on a real Spark.",
-    "slim": "Shrink event logs of measured queries.",
     "validate": "Compare recorded runs with the simulator.",
 }
 

@@ -142,9 +142,6 @@ def tune(
     seed: Annotated[int, option("N", "Seed of the search and of the first workload.", min=0)] = 0,
     workers: options.Workers = None,
     backend: options.Backend = None,
-    checkpoint: Annotated[
-        Path | None, option("FILE", "Keep the search here; the same call continues it after an interruption.")
-    ] = None,
     grid: Annotated[
         str | None,
         option("KEY=A+B,...", "Try every combination of these values (alpha=-1+0,larger=0+1) instead of a search."),
@@ -162,14 +159,11 @@ def tune(
 
     runs_on = get_system(system)
     spec = cluster.spec()
-    outputs.check_output(out, ".json", inputs=(spec.path, checkpoint))
-    outputs.check_output(checkpoint, ".json", inputs=(spec.path,))
+    outputs.check_output(out, ".json", inputs=(spec.path,))
     outputs.check_output(table, ".csv", ".parquet", inputs=(spec.path,))
     points = None if grid is None else read_grid(grid)
     if points is None and table is not None:
         raise ConfigError("--table keeps the scores of a grid; expected --grid KEY=A+B with it")
-    if points is not None and checkpoint is not None:
-        raise ConfigError("--checkpoint keeps a search by CMA-ES; expected no --grid with it")
     if seed + train > TEST_SEED:
         raise ConfigError(f"seed + train must be at most {TEST_SEED}, where the seeds of test workloads begin")
     settings = cluster.settings()
@@ -192,7 +186,7 @@ def tune(
     if points is not None:
         result = grid_search(name, trained, settings, points, **common)
     else:
-        result = run_tuning(name, trained, settings, budget=budget, seed=seed, checkpoint=checkpoint, **common)
+        result = run_tuning(name, trained, settings, budget=budget, seed=seed, **common)
     if table is not None:
         outputs.write_table(table, grid_table(result))
     if out is not None:

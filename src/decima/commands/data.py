@@ -11,7 +11,6 @@ from decima.commands.shared.verbs import VerbGroup
 from decima.core.errors import ChecksumError, ConfigError
 
 DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set: tpch, alibaba, cloud-vm.")]
-Force = Annotated[bool, typer.Option("--force", help="Fetch again what is already there.")]
 
 # Data sets of other packages, and the modules with ``fetch_line(force)`` and ``status_line()``; imported when they are
 # asked for.
@@ -21,17 +20,17 @@ app = typer.Typer(cls=VerbGroup, help="Fetch and prepare data sets, and show wha
 
 
 @app.command()
-def fetch(data_set: DataSet, force: Force = False) -> None:
-    """Fetch a data set from $DECIMA_DATA_MIRROR or the public repository."""
+def fetch(data_set: DataSet) -> None:
+    """Fetch what is missing or damaged of a data set from $DECIMA_DATA_MIRROR or the public repository."""
     from decima.core import config
     from decima.workload import fetch_tpch
     from decima.workload.tpch import raw as tpch_raw
 
     if data_set in _ELSEWHERE:
-        typer.echo(import_module(_ELSEWHERE[data_set]).fetch_line(force))
+        typer.echo(import_module(_ELSEWHERE[data_set]).fetch_line(False))
         return
     _check_name(data_set, "tpch", *_ELSEWHERE)
-    folder = _fetch_again() if force else fetch_tpch(progress=True)
+    folder = fetch_tpch(progress=True)
     source = config.mirror_dir() or "the public repository"
     typer.echo(f"TPC-H: {len(tpch_raw.checksums())} files in {folder}, verified (source: {source})")
 
@@ -75,26 +74,6 @@ def status() -> None:
 def _check_name(data_set: str, *known: str) -> None:
     if data_set not in known:
         raise ConfigError(f"unknown data set {data_set!r}; expected {' or '.join(known)}")
-
-
-def _fetch_again():
-    """Fetch everything into a folder next to the present one, then replace file by file."""
-    import os
-    import tempfile
-    from pathlib import Path
-
-    from decima.core import config
-    from decima.workload import fetch_tpch
-    from decima.workload.tpch import raw as tpch_raw
-
-    raw = config.raw_tpch_dir()
-    raw.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".tpch.", dir=raw.parent) as folder:
-        fetch_tpch(progress=True, destination=Path(folder))
-        for name in tpch_raw.checksums():
-            (raw / name).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(Path(folder) / name, raw / name)
-    return raw
 
 
 def _verified(path, name: str) -> bool:

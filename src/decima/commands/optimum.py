@@ -14,7 +14,7 @@ from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
-    from decima.systems.spark.optimum.idle_value import IdleValue
+    pass
 
 
 def bound(
@@ -105,15 +105,6 @@ def exhaustive(
     *,
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
-    runnable_only: Annotated[
-        bool,
-        typer.Option(
-            "--runnable-only", help="Executors go to the first job with a runnable stage instead of waiting for stages."
-        ),
-    ] = False,
-    best_only: Annotated[
-        bool, typer.Option("--best-only", help="Exclude orders by a bound: the same best order, but no distribution.")
-    ] = False,
     limit: Annotated[int, option("N", "Largest number of jobs that is accepted.", min=1, max=20)] = 10,
     threads: options.Threads = None,
     out: options.ResultOut = None,
@@ -127,8 +118,6 @@ def exhaustive(
     result = exhaustive_search(
         workload,
         cluster.executors,
-        runnable_only=runnable_only,
-        distribution=not best_only,
         limit=limit,
         threads=threads,
         progress="exhaustive",
@@ -183,38 +172,10 @@ def idle_value(
         f"value iteration is within {result.residual_s:.3g} s; at most {result.turned_away:.1g} of the jobs find "
         f"{result.queues[0]} short or {result.queues[1]} long ones waiting and are left out"
     )
-    for sentence in _idles(result):
-        typer.echo(sentence)
     typer.echo(
         f"{count(executors, 'executor')}, {long_s:g} and {short_s:g} s, {share:.3g} of the jobs long, load {load:g}: "
         f"{result}" + outputs.wrote(out, rule)
     )
-
-
-def _idles(result: IdleValue) -> list[str]:
-    """Sentences about the optimal rule: when an executor idles although long jobs wait."""
-    import numpy as np
-
-    sentences = []
-    for waiting, rows in result.rule(4).groupby("waiting_long"):
-        idle = rows[rows["started"] < np.minimum(rows["free"], waiting)]
-        text = f"{count(waiting, 'long job')} waiting: an executor stays idle in {len(idle)} of {len(rows)} situations"
-        if result.cluster.executors == 2 and len(idle):
-            spans = _spans(sorted(set(idle["remaining_1_s"])), result.step_s)
-            text += f", the other one being busy for another {spans} s"
-        sentences.append(text)
-    return sentences
-
-
-def _spans(times_s: list[float], step_s: float) -> str:
-    """Text of ascending times, neighbours drawn together: ``20 to 60, 90``."""
-    spans: list[list[float]] = []
-    for time_s in times_s:
-        if spans and time_s - spans[-1][1] < 1.5 * step_s:
-            spans[-1][1] = time_s
-        else:
-            spans.append([time_s, time_s])
-    return ", ".join(f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in spans)
 
 
 TimeLimit = Annotated[float, option("S", "Give up after this number of seconds.")]

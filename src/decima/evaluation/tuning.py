@@ -22,7 +22,7 @@ from decima.core.errors import ConfigError
 from decima.core.objectives import Objective
 from decima.core.progress import progress_bar
 from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, objective_of, system_of
-from decima.evaluation.cma_search import Minimum, minimize
+from decima.evaluation.cma_search import minimize
 from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
 
@@ -211,7 +211,6 @@ def tune(
     workers: int | None = None,
     backend: str | None = None,
     progress: str | None = None,
-    checkpoint: str | Path | None = None,
 ) -> TuneResult:
     """Fit the tunable parameters of a registered, compiled scheduler.
 
@@ -236,12 +235,10 @@ def tune(
         backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. The result does not depend
             on it.
         progress: Label of a progress bar; None for no bar.
-        checkpoint: File to keep the state of the search in. After an interruption the same call continues where it
-            stopped, and ends with the same result as an uninterrupted one; a larger budget extends a finished search.
 
     Raises:
         UnknownSchedulerError: No such scheduler.
-        ConfigError: It has nothing to tune, an argument is out of range, or the checkpoint belongs to another search.
+        ConfigError: It has nothing to tune, or an argument is out of range.
     """
     fit = Fit(name, train, settings, metric, fixed, baseline, test, train_seeds, test_seeds, workers, backend)
     tunable = [item for item in fit.default.parameters if item.tunable and item.name not in fit.fixed]
@@ -251,31 +248,16 @@ def tune(
     begin = form_for(fit.system.make_scheduler(name, **(fit.fixed | dict(start or {}))), train)
     scaling = Scaling(tunable)
     search = {"seed": int(seed), "population": population, "first_step": FIRST_STEP}
-    problem = files.plain(
-        {
-            "scheduler": name,
-            "fixed": fit.fixed,
-            "start": begin.values,
-            "metric": fit.objective.column,
-            "settings": settings.as_dict(),
-            "train": describe_pool(fit.train),
-            "search": search,
-        }
-    )
-    known = _read_checkpoint(checkpoint, problem) if checkpoint is not None else []
+    tried = []  # losses
 
     def evaluate(units: np.ndarray) -> np.ndarray:
-        return fit.losses(fit.scores(fit.train, [fit.candidate(scaling.decode(unit)) for unit in units]))
+        losses = fit.losses(fit.scores(fit.train, [fit.candidate(scaling.decode(unit)) for unit in units]))
+        tried.extend(losses)
+        bar.set_postfix_str(f"best {min(tried):.2f}", refresh=False)
+        bar.update(len(units))
+        return losses
 
-    def after_generation(values: list[list[float]], best: Minimum) -> None:
-        if checkpoint is not None:
-            content = {"problem": problem, "values": values}
-            files.atomic_write_text(checkpoint, json.dumps(content) + "\n")
-        bar.set_postfix_str(f"best {best.value:.2f}", refresh=False)
-        bar.update(len(values[-1]))
-
-    done = sum(map(len, known))
-    with progress_bar(progress, max(budget, done), "candidate", done=done) as bar, fit.train:
+    with progress_bar(progress, budget, "candidate") as bar, fit.train:
         best = minimize(
             evaluate,
             scaling.encode(begin.values),
@@ -285,8 +267,6 @@ def tune(
             seed=seed,
             population=population,
             inject=[scaling.encode(fit.default.values)] if start else (),
-            known=known,
-            on_generation=after_generation,
         )
         search |= {"evaluations": best.curve[-1]["evaluations"]}
         names = [item.name for item in tunable]
@@ -305,22 +285,3 @@ def describe_pool(pool: RunPool) -> dict:
         "seeds": pool.seeds,
         "digest": digest.hexdigest()[:16],
     }
-
-
-def _read_checkpoint(path: str | Path, problem: dict) -> list[list[float]]:
-    """Scores of the generations that the checkpoint holds; none if there is no file yet."""
-    path = Path(path)
-    if not path.exists():
-        return []
-    try:
-        content = files.read_json(path)
-        header, values = dict(content["problem"]), content["values"]
-        generations = [[float(value) for value in generation] for generation in values]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is not a checkpoint of a parameter search: {error!r}") from error
-    if header != problem:
-        differs = ", ".join(sorted(key for key in problem if header.get(key) != problem[key])) or "contents"
-        raise ConfigError(
-            f"the checkpoint {path} belongs to another search ({differs} differ); remove it or choose another file"
-        )
-    return generations

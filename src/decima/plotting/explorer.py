@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -54,7 +54,7 @@ _NO_JOB = "no job"
 _TASK = """<b>@name</b>, stage @stage, executor @executor<br>
 task @rank of @tasks: @left{0.00} s to @right{0.00} s (@length{0.00} s)<br>
 @cause; it then waited @waited{0.00} s for an executor, @moved{0.00} s of it for the move"""
-_IDLE = "<b>idle</b>, executor @executor, @left{0.00} s to @right{0.00} s<br>@reason"
+_IDLE = "<b>idle</b>, executor @executor, @left{0.00} s to @right{0.00} s (@length{0.00} s)"
 _STAGE = "<b>@name</b><br>stage @stage, @tasks tasks<br>@spans"
 
 
@@ -205,7 +205,7 @@ class _Run:
 
     Attributes:
         tasks: A row per task by executor and start: what the pointer shows of it.
-        idle: A row per gap between tasks of an executor, with the reasons why it is idle.
+        idle: A row per gap between tasks of an executor.
         ready_s: When the parents of every stage had finished, float64 [stages of all jobs]; inf for never.
         begun_s: When its first task started, likewise.
         done_s: When its last task finished, likewise.
@@ -244,7 +244,7 @@ class _Run:
                 "moved": np.minimum(moved_s, waited_s),
             }
         )
-        self.idle = self._idle(jobs, start_s - moved_s)
+        self.idle = self._idle()
 
     def _stages(self, jobs: _Jobs, key: np.ndarray, start_s: np.ndarray, finish_s: np.ndarray) -> None:
         number = int(jobs.first[-1])
@@ -267,67 +267,18 @@ class _Run:
                         f"its stage waited for stage {jobs.stage_name(job, last)} until {_seconds(since)}"
                     )
 
-    def _idle(self, jobs: _Jobs, begin_s: np.ndarray) -> pandas.DataFrame:
-        """Idle time of executors; ``begin_s`` is when executors are committed, float64 [tasks]."""
-        tasks = self.tasks
-        executor = tasks["executor"].to_numpy()
-        rows = np.arange(self.result.num_executors)
-        left = np.concatenate([np.zeros(len(rows)), tasks["right"]])
-        order = np.lexsort((left, np.concatenate([rows, executor])))
-        # Before every task of an executor, and after its last one.
-        following = np.concatenate([np.full(len(rows), -1), np.arange(len(tasks))])
-        lane, left = np.concatenate([rows, executor])[order], left[order]
-        following = np.append(following[order][1:], -1)
-        right = np.where(following >= 0, tasks["left"].to_numpy()[following], self.end_s)
-        free = np.where(following >= 0, np.maximum(begin_s[following], left), right)
-        kept = right - left > 1e-9
-        lane, left, right, free, following = (each[kept] for each in (lane, left, right, free, following))
-        spans = {name: total(free) - total(left) for name, total in self._why_idle(jobs, begin_s).items()}
-        held_s = spans.pop("held", np.zeros(len(left)))
-        reasons = []
-        for index in range(len(left)):
-            parts = [f"{_seconds(span[index])} {text}" for text, span in spans.items() if span[index] > 1e-9]
-            if held_s[index] > 1e-9:
-                parts.append(f"of it {_seconds(held_s[index])} with a stage withheld by an idle slot")
-            if right[index] - free[index] > 1e-9:
-                target = jobs.names[tasks["job"].iat[following[index]]]
-                parts.append(f"{_seconds(right[index] - free[index])} it moves to {target}")
-            reasons.append("; ".join(parts))
-        return pandas.DataFrame({"left": left, "right": right, "executor": lane.astype(np.int32), "reason": reasons})
-
-    def _why_idle(self, jobs: _Jobs, begin_s: np.ndarray) -> dict[str, Any]:
-        """By reason a function: how long it held up to some times."""
-        ready = np.isfinite(self.ready_s)
-        slots = _slots(self.result)
-        # Jobs in the system, tasks that could start, and stages withheld, at times of change.
-        changes = [
-            (self.result.outcome.arrival_ms / 1000.0, (1, 0, 0)),
-            (_completions_s(self.result), (-1, 0, 0)),
-            (begin_s, (0, -1, 0)),
-            (slots[:, 0], (0, 0, 1)),
-            (slots[:, 1], (0, 0, -1)),
-        ]
-        times = np.concatenate([each for each, _ in changes] + [self.ready_s[ready]])
-        steps = [np.tile(step, (len(each), 1)) for each, step in changes]
-        opened = np.zeros((int(ready.sum()), 3), dtype=np.int64)
-        opened[:, 1] = self.num_tasks[ready]
-        times, where = np.unique(times, return_inverse=True)
-        values = np.zeros((len(times), 3), dtype=np.int64)
-        np.add.at(values, where, np.concatenate([*steps, opened]))
-        jobs_in, open_tasks, withheld = np.cumsum(values, axis=0).T
-        if jobs.graphs:
-            free = (jobs_in > 0) & (open_tasks > 0)
-            reasons = {
-                "there is no job in the system": jobs_in == 0,
-                "no task could start: all that are left wait for parent stages": (jobs_in > 0) & (open_tasks <= 0),
-                "the scheduler keeps it free": free,
-                "held": free & (withheld > 0),
-            }
-        else:
-            reasons = {"there is no job in the system": jobs_in == 0, "no task was started here": jobs_in > 0}
-        spans = np.diff(times, append=times[-1])
-        totals = {name: np.concatenate([[0.0], np.cumsum(spans * holds)[:-1]]) for name, holds in reasons.items()}
-        return {name: lambda at, total=total: np.interp(at, times, total) for name, total in totals.items()}
+    def _idle(self) -> pandas.DataFrame:
+        """Idle time of executors: before every task of an executor, and after its last one."""
+        tasks, lanes = self.tasks, np.arange(self.result.num_executors)
+        lane = np.concatenate([lanes, tasks["executor"]])
+        left = np.concatenate([np.zeros(len(lanes)), tasks["right"]])
+        order = np.lexsort((left, lane))
+        # Of one executor the next row is the next task; that of the last one begins another executor.
+        begins = np.concatenate([np.full(len(lanes), self.end_s), tasks["left"]])[order]
+        right = np.append(begins[1:], self.end_s)
+        table = pandas.DataFrame({"left": left[order], "right": right, "executor": lane[order].astype(np.int32)})
+        table["length"] = table["right"] - table["left"]
+        return table[table["length"] > 1e-9].reset_index(drop=True)
 
 
 def _seconds(value: float) -> str:

@@ -49,11 +49,10 @@ def test_page_pairs_with_the_tuned_rule(folder, tmp_path):
     assert worst.change[1] <= worst.change[0] <= worst.change[2]
     assert worst.change[0] == pytest.approx(100.0 * (worst.score / best.score - 1.0))
     assert worst.closed < 0.0 == best.closed
-    page = tmp_path / "page.html"
+    page = tmp_path / "page.md"
     assert succeed("bench", "report", folder, "--out", page) == f"3 entries; wrote {page}"
     text = page.read_text()
-    assert "<td>fair</td>" in text
-    assert "http" not in text
+    assert "| fair |" in text
     assert f"| fair | heuristic | {worst.score:.1f} |" in run("bench", "report", folder).stdout
 
 
@@ -93,37 +92,25 @@ def first_score(value):
 
 DAMAGE = {
     "has the score 0; no schedule is below": first_score(0),
-    "has the score 1e-09; no schedule is below": first_score(1e-9),
     "has the score inf": first_score(float("inf")),
-    "has the score nan": first_score(float("nan")),
     "has the score 10000000000": first_score(10**400),
-    "has the score True": first_score(True),
     "has the score '60'": first_score("60"),
     "has 1000000000000": of_batch(decisions=[10**30] * 4),
     "form is 'magic'": lambda document: document.update(form="magic"),
     "learned is 'by heart'": lambda document: document.update(form="policy", learned="by heart"),
-    "learned is 'warm'; expected": lambda document: document.update(learned="warm"),
     "sha256 is 'abc'": lambda document: document.update(sha256="abc"),
-    "sha256 is '0000": lambda document: document.update(sha256="0" * 64 + "\n"),
     "cpu is 3": lambda document: document["times"].update(cpu=3),
-    "cpu is 'a\\nb'": lambda document: document["times"].update(cpu="a\nb"),
     "cores is 'two'": lambda document: document["times"].update(cores="two"),
-    "seconds is -1": lambda document: document["times"].update(seconds=-1),
     "times of embedded-batch have no seconds": timed(seconds="1"),
     "decision_us of embedded-batch is 'fast'": timed(decision_us="fast"),
-    "decision_us of embedded-batch is -1": timed(decision_us=-1.0),
-    "decision_us of embedded-batch is nan": timed(decision_us=float("nan")),
     "packages has no text": lambda document: document["packages"].update(numpy=2),
     "not_run has no text": lambda document: document["not_run"].update(unequal=["a"]),
     "entry is 'fair\\n# x'": lambda document: document.update(entry="fair\n# x"),
-    "entry is ''": lambda document: document.update(entry=""),
-    "entry is '\\ud800'": lambda document: document.update(entry="\ud800"),
     "entry is '=HYPERLINK": lambda document: document.update(entry="=HYPERLINK(1)"),
     "there is no task 'other'": lambda document: document["tasks"].update(other={}),
     "seeds are not those": lambda document: document["tasks"]["embedded-batch"]["seeds"].reverse(),
     "has hash": lambda document: document["tasks"]["embedded-batch"].update(hash="0"),
     "scores are not 4 numbers": lambda document: document["tasks"]["embedded-batch"]["scores"].pop(),
-    "has the score -1": lambda document: document["tasks"]["embedded-batch"]["scores"].__setitem__(0, -1.0),
     "either no score or no failure": lambda document: document["tasks"]["embedded-batch"]["scores"].__setitem__(
         0, None
     ),
@@ -150,9 +137,6 @@ def test_names_do_not_change_a_page(folder, tmp_path):
     page = run("bench", "report", tmp_path).stdout
     assert r"| a\|b\<img src=x\>\[c\](d)\`e\` | heuristic |" in page
     assert r"\<b\>\|" in page
-    html = tmp_path / "page.html"
-    succeed("bench", "report", tmp_path, "--out", html)
-    assert "a|b&lt;img src=x&gt;" in html.read_text()
 
 
 def test_bad_input_is_one_sentence(folder, tmp_path):

@@ -6,17 +6,14 @@ import pytest
 
 from decima.commands.capacity import read_price
 from decima.core.errors import ConfigError
-from decima.systems.spark.capacity import default_sizes, read_sizes
 from tests.unit.commands.calls import names, read_json, refuse, run, show, succeed
 from tests.unit.connect.event_lines import (
     LOGS,
     application_end,
     application_start,
     executor_added,
-    executor_removed,
     job_end,
     job_start,
-    line,
     small_log,
     stage,
     task_end,
@@ -103,14 +100,6 @@ def test_bad_logs(folder):
     assert "ends in .html" in refuse("capacity", cut, "--page", folder / "p.pdf")
 
 
-def test_sizes():
-    assert read_sizes("1-3+8") == (1, 2, 3, 8)
-    assert default_sizes(4) == tuple(range(1, 17))
-    sizes = default_sizes(100)
-    assert (sizes[0], sizes[-1]) == (1, 400)
-    assert len(sizes) == 40
-
-
 def test_prices_are_of_whole_vms():
     price = read_price("families:m5.2xlarge", 3)  # 8 cores, 2 executors of 3 cores
     assert [price(count) for count in (1, 2, 3)] == pytest.approx([0.384, 0.384, 0.768])
@@ -169,36 +158,6 @@ def test_what_is_lost_stands_beside_every_answer(lost, refused, tmp_path, folder
         assert (warning in text) == bool(lost)
 
 
-def test_unexplained_time_is_a_warning_and_not_the_driver_s(tmp_path, folder):
-    ends = [job_start(7, [stage(9, 1, (), 9)], 602_000), task_end(3, 9, 602_000, 604_000), job_end(7, 604_000)]
-    log = write(tmp_path / "log", [application_start(), *small_log()[1:], *ends])
-    shown = show("capacity", log, *FEW, "--out", folder / "o.json")
-    document = read_json(folder / "o.json")
-    assert document["unexplained_s"] > 590.0
-    assert document["recorded_s"] < 10.0
-    assert "are unexplained: no query ran, and the log has no reason" in shown
-    assert "beyond it: time that the log does not explain" in shown
-
-
-def test_the_warm_up_of_executors_is_simulated_and_said(tmp_path, folder):
-    lines = [application_start(), executor_added("1", 0, 1)]
-    for number in range(2):  # a slow first task of a query that runs twice
-        at = 21_000 * number
-        ends = (at + 20_000, at + 21_000) if number == 0 else (at + 1000, at + 2000)
-        lines.append(job_start(number, [stage(number, 2, (), number)], at, **{"decima.query": f"q#{number}"}))
-        lines.append(task_end(2 * number, number, at, ends[0], 0))
-        lines += [task_end(2 * number + 1, number, ends[0], ends[1], 1), job_end(number, ends[1])]
-    log = write(tmp_path / "log", [*lines, application_end(24_000)])
-    shown = show("capacity", log, *FEW, "--hosts", "many", "--out", folder / "o.json")
-    assert "recorded 23.0 s on 1 slots, simulated there 23.0 s (+0.0 %)" in shown
-    assert "where the log does not have their first tasks, these take 19 s longer than later ones" in shown
-    document = read_json(folder / "o.json")
-    assert document["warmup_s"] == 19.0
-    assert not document["warnings"]
-    # Two executors: both are new in the first run of the query.
-    assert [point["run_s"] for point in document["points"]] == [23.0, 21.0, 21.0]
-
-
 def test_a_stream_is_sized_by_its_interval(tmp_path, folder):
     stream = {"sql.streaming.queryId": "s", "spark.job.description": "words"}
     batches = []
@@ -213,26 +172,6 @@ def test_a_stream_is_sized_by_its_interval(tmp_path, folder):
     assert "2 executors of 1 core" in shown.splitlines()[-1]
     assert "(smallest for p95<3s)" in shown.splitlines()[-1]
     assert read_json(folder / "o.json")["stream_interval_s"] == 3.0
-
-
-def test_recorded_dynamic_allocation_is_compared_with_its_simulation(tmp_path, folder):
-    settings = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.executorIdleTimeout": "1s"}
-    lines = [
-        line("SparkListenerEnvironmentUpdate", **{"Spark Properties": settings}),
-        *(application_start(), executor_added("1"), executor_added("2")),
-        job_start(0, [stage(1, 3, (), 1)]),
-        *(task_end(0, 1, 0, 1000, 0), task_end(1, 1, 0, 1000, 1, "2"), task_end(2, 1, 1000, 9000, 2)),
-        executor_removed("2", 2000, "Executor killed by driver."),
-        job_end(0, 9000),
-    ]
-    log = write(tmp_path / "log", lines)
-    shown = show("capacity", log, *FEW, "--price", 3600, "--out", folder / "o.json")
-    document = read_json(folder / "o.json")
-    assert document["dynamic_recorded"]
-    assert "on up to 2 slots with dynamic allocation, simulated there" in shown
-    assert document["recorded_executor_hours"] == pytest.approx(11.0 / 3600.0)
-    assert document["recorded_cost"] == pytest.approx(11.0)
-    assert document["simulated_executor_hours"] > 0.0
 
 
 def test_losses_without_an_end_are_refused(folder):

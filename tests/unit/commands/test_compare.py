@@ -1,13 +1,11 @@
 """`decima compare` and `decima tune`."""
 
-import re
-
 import pandas
 import pytest
 
 import decima
 from decima.workload import synthetic_batch
-from tests.unit.commands.calls import read_json, refuse, run, show, simulated, succeed
+from tests.unit.commands.calls import read_json, run, show, simulated, succeed
 
 SMALL = ("--jobs", "synthetic:n=3,sizes=xs+s", "--executors", 8)
 
@@ -70,15 +68,6 @@ def test_what_draws_nothing_is_run_once_and_told(jobs, folder):
     assert "20 runs each" in run(*call).stdout
 
 
-def test_a_time_limit_is_told(jobs):
-    limit = ("--set", "settings.time_limit_ms=1500")
-    shown = show("compare", "fifo", "fair", "--jobs", jobs, "--seeds", 2, "--executors", 4, *limit)
-    lines = shown.splitlines()
-    assert "unfinished jobs" in lines[1]
-    assert "The time limit cut runs" in lines[4]
-    assert re.match(r"best of 2 schedulers on jobs: \w+ with about \d+\.\d\d s \(\d+ jobs? unfinished\)$", lines[-1])
-
-
 def tune(folder, *more):
     return succeed(
         *("tune", "capped_srw:stage_rule=0", *SMALL, "--train", 2, "--test", 2, "--budget", 12, "--seed", 1), *more
@@ -103,21 +92,6 @@ def test_tuned_parameters_are_a_scheduler_everywhere(jobs, folder):
     parameters = simulated(folder, "--jobs", jobs, "--scheduler", f"{path}:c0=2")["parameters"]
     assert parameters == decima.make_scheduler(str(path)).values | {"c0": 2.0}
     assert succeed("compare", path, "fair", *SMALL, "--seeds", 2).startswith("best of 2 schedulers")
-
-
-def test_search_continues_from_its_checkpoint(folder):
-    first, second = folder / "first.json", folder / "second.json"
-    tune(folder, "--out", first)
-    checkpoint = folder / "search.json"
-    tune(folder, "--checkpoint", checkpoint)
-    kept = checkpoint.read_bytes()
-    tune(folder, "--checkpoint", checkpoint, "--out", second)
-    assert checkpoint.read_bytes() == kept
-    assert second.read_bytes() == first.read_bytes()
-    call = ("tune", "capped_srw", *SMALL, "--train", 3, "--test", 0, "--budget", 6, "--checkpoint", checkpoint)
-    assert "belongs to another search" in refuse(*call, "--out", folder / "third.json")
-    assert not (folder / "third.json").exists()
-    assert checkpoint.read_bytes() == kept
 
 
 def test_a_grid_keeps_the_whole_table(folder):

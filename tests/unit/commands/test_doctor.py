@@ -6,7 +6,6 @@ import pytest
 import decima
 from decima.commands import doctor
 from tests.unit.commands.calls import run
-from tests.unit.connect.plugin.test_build import spark_folder
 
 
 @pytest.fixture
@@ -54,13 +53,6 @@ def test_what_is_missing_for_what(bare):
     assert result.stdout.splitlines()[-1].endswith(" optional parts are missing")
 
 
-def test_the_spark_that_the_plugin_is_compiled_for(monkeypatch, tmp_path):
-    monkeypatch.setenv("SPARK_HOME", str(spark_folder(tmp_path / "known", "4.0.2")))
-    assert f"4.0.2, {tmp_path / 'known'}" in run("doctor").stdout
-    monkeypatch.setenv("SPARK_HOME", str(spark_folder(tmp_path / "old", "3.3.0")))
-    assert missing(run("doctor"))["Spark of the plugin"].endswith(f"{tmp_path / 'old'} is Spark 3.3.0")
-
-
 def test_a_missing_or_old_requirement_is_an_error(monkeypatch):
     stated = ["no-such-package>=2", "numpy>=99", "pandas>=2", 'ray>=99; extra == "ray"']
     monkeypatch.setattr(doctor, "requires", lambda name: stated)
@@ -74,13 +66,3 @@ def test_a_missing_or_old_requirement_is_an_error(monkeypatch):
     assert "ray" in lacks["packages [ray]"]
     assert result.stderr.startswith("error: decima cannot work here: packages; ")
     assert result.stderr.count("\n") == 1
-
-
-def test_a_package_without_metadata_is_an_error(monkeypatch):
-    def unknown(name):
-        raise doctor.PackageNotFoundError(name)
-
-    monkeypatch.setattr(doctor, "requires", unknown)
-    result = run("doctor")
-    assert result.exit_code == 2
-    assert "not installed properly" in missing(result)["packages"]

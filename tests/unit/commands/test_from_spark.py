@@ -34,30 +34,6 @@ def test_what_was_used_and_skipped_is_printed(folder):
     assert "1  task: task failed or was killed" in printed
 
 
-def test_several_logs_and_a_folder(folder, tmp_path):
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    write(logs / "one", small_log(1))
-    write(logs / "two", small_log(2, "q#1"))
-    write(tmp_path / "three", small_log(3, "q#2"))
-    line = succeed("workload", "from-spark", logs, tmp_path / "three", "--out", folder / "jobs.parquet")
-    assert line.startswith("3 event logs: 1 profile of 3 runs, 9 tasks")
-    assert load(folder / "jobs.parquet").jobs[0].profile.stages[0].levels == (1, 2, 3)
-
-
-def test_only_named_queries(folder):
-    copy = shutil.copy(LOGS / "unnamed.snappy", folder / "log")
-    line = succeed("workload", "from-spark", copy, "--named-only", "--out", folder / "jobs.parquet")
-    assert line.startswith("1 event log: 1 profile of 1 run")
-    assert load(folder / "jobs.parquet").jobs[0].name == "nightly count"
-
-
-def test_profiles_can_be_simulated(folder):
-    succeed("workload", "from-spark", LOGS / "adaptive.zstd", "--out", folder / "jobs.parquet")
-    line = succeed("simulate", "--jobs", folder / "jobs.parquet", "--scheduler", "fair", "--executors", 2)
-    assert "3" in line
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -89,13 +65,6 @@ def test_bad_paths(folder):
     assert sentence == f"cannot write {folder / 'j.json'}: expected a name that ends in .parquet"
     sentence = refuse("workload", "from-spark", "s3a://bucket/logs", "--out", folder / "j.parquet")
     assert "s3a:// is not a folder of this machine; copy the logs here first" in sentence
-
-
-def test_output_never_replaces_a_log(folder):
-    path = write(folder / "jobs.parquet", small_log())
-    assert "the command reads that file" in refuse("workload", "from-spark", path, "--out", path)
-    path = write(folder / "jobs.report.csv", small_log())
-    assert "the command reads that file" in refuse("workload", "from-spark", path, "--out", folder / "jobs.parquet")
 
 
 def test_a_copy_of_a_log_counts_once(folder, tmp_path):

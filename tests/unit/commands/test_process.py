@@ -17,7 +17,7 @@ from decima.commands.shared import compilation
 from decima.core import progress
 from decima.core.progress import progress_bar
 from tests.services import COMMAND, unannounced
-from tests.unit.commands.calls import names, read_json, run, succeed
+from tests.unit.commands.calls import names, read_json, run
 
 
 def decima_process(*arguments, command=(str(COMMAND),), **options):
@@ -74,13 +74,6 @@ def test_success_and_failure(jobs, folder):
     assert names(folder) == ["here.json", "r.json"]
 
 
-def test_reader_that_goes_away():
-    code = f"{COMMAND} workload describe synthetic:n=20000 | head -n 1; exit ${{PIPESTATUS[0]}}"
-    shown = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=300, check=False)
-    assert shown.stdout.split()[0] == "name"
-    assert (shown.returncode, shown.stderr) == (1, "")
-
-
 @pytest.mark.parametrize("words", [["--help"], ["schedulers"], ["simulate", "--executors", "0"]])
 def test_nobody_reads_anything(words):
     reader, writer = os.pipe()
@@ -123,32 +116,6 @@ main()
 def test_interrupted_while_modules_are_loaded(name):
     ended = decima_process(command=(sys.executable, "-c", EARLY.format(name=name)))
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_an_output_that_is_a_link_stays_one(jobs, folder, tmp_path, there):
-    target, link = tmp_path / "results" / "r.json", folder / "link.json"
-    target.parent.mkdir()
-    if there:
-        target.write_text("old")
-    link.symlink_to(target)
-    succeed("simulate", "--jobs", jobs, "--out", link)
-    assert link.readlink() == target
-    assert read_json(target)["system"] == "spark"
-    assert names(target.parent) == ["r.json"]
-
-
-def test_no_network(tmp_path):
-    environment = {key: value for key, value in os.environ.items() if key.lower() != "no_proxy"}
-    environment.pop("DECIMA_DATA_MIRROR", None)
-    # Nothing listens on the discard port of this machine.
-    environment |= {"DECIMA_DATA_DIR": str(tmp_path / "data"), "HTTPS_PROXY": "http://127.0.0.1:9"}
-    failed = decima_process("data", "fetch", "tpch", env=environment)
-    assert failed.returncode == 2
-    assert failed.stderr.startswith("error: cannot fetch https://")
-    assert failed.stderr.count("\n") == 1
-    assert "DECIMA_DATA_MIRROR" in failed.stderr
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_warning_is_one_line(monkeypatch):

@@ -1,6 +1,5 @@
 """`decima schedulers` and `decima models`."""
 
-import json
 import subprocess
 import sys
 
@@ -10,14 +9,13 @@ from decima.learning import store
 from decima.learning.store import list_policies, save_policy
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.schedulers import (
-    describe_scheduler,
     form_for,
     list_schedulers,
     make_scheduler,
     scheduler_options,
     scheduler_presets,
 )
-from tests.unit.commands.calls import refuse, run, simulated, succeed
+from tests.unit.commands.calls import refuse, run, simulated
 
 
 def test_every_scheduler_is_listed_with_its_parameters():
@@ -41,21 +39,6 @@ def test_every_scheduler_is_listed_with_its_parameters():
     assert lines[-1].startswith(f"{len(names)} schedulers")
 
 
-def test_one_scheduler():
-    text = run("schedulers", "naive_weighted_fair").stdout
-    assert text.startswith(f"naive_weighted_fair  {describe_scheduler('naive_weighted_fair')}\n")
-    assert "    alpha             1  -5 to 5" in text
-    assert succeed("schedulers", "random") == f"random               {describe_scheduler('random')}"
-    assert "unknown scheduler 'rando'" in refuse("schedulers", "rando")
-
-
-def test_presets_are_listed_with_their_values():
-    text = run("schedulers", "weighted_fair").stdout
-    assert "    alpha        -0.7|0.1  -5 to 5" in text
-    assert ":paper       a reading of §7.1" in text
-    assert "(sticky 1, order 0, alpha -1)" in text
-
-
 def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
     monkeypatch.setattr(store, "read_policy", None)
     lines = run("schedulers", "decima").stdout.splitlines()
@@ -73,15 +56,6 @@ def test_every_stored_policy_is_listed():
     squeezed = "\n".join(" ".join(line.split()) for line in lines)
     assert "tpch-stream-entry-warm spark decima imitation of entry_srw " in squeezed
     assert lines[-1].startswith(f"{len(list_policies())} policies; ")
-
-
-def test_one_system_and_json():
-    assert succeed("models", "--system", "heterogeneous").startswith(f"{len(list_policies('heterogeneous'))} policies")
-    rows = json.loads(run("models", "--system", "cloud", "--json").stdout)
-    assert [row["name"] for row in rows] == list_policies("cloud")
-    assert {row["from"] for row in rows} == {"imitation of ilp_beta", "imitation of search", "random weights"}
-    message = refuse("models", "--system", "rocket")
-    assert message == "no policy of system 'rocket' is stored; known: cloud, heterogeneous, spark"
 
 
 # The learned scheduler on the command line.
@@ -106,13 +80,6 @@ def test_a_policy_is_run_as_its_card_says_unless_told_otherwise(jobs, folder, po
     assert run_with(str(policy))["decisions"] == document["decisions"]
 
 
-def test_greedy_and_sampled_are_compared_under_their_own_names(jobs, policy):
-    texts = (f"decima:{policy}", f"decima:{policy},greedy=1")
-    table = run("compare", "fair", *texts, "--jobs", jobs, "--seeds", 3, "--executors", 3).stdout
-    assert f"{policy},greedy=1" in table
-    assert "best of 3 schedulers" in table
-
-
 @pytest.mark.parametrize(
     ("scheduler", "message"),
     [
@@ -126,19 +93,6 @@ def test_greedy_and_sampled_are_compared_under_their_own_names(jobs, policy):
 )
 def test_mistakes_are_one_sentence(scheduler, message, jobs):
     assert message in refuse("simulate", "--scheduler", scheduler, "--jobs", jobs)
-
-
-def test_a_cluster_that_is_too_large_for_the_policy(jobs, policy):
-    sentence = refuse("simulate", "--jobs", jobs, "--scheduler", f"decima:{policy}", "--executors", 300)
-    assert "made for at most 200 executors, the cluster has 300" in sentence
-
-
-def test_jobs_without_gaps_for_a_policy_that_is_told_the_gap(jobs, tmp_path):
-    architecture = Architecture.paper(interarrival_hint=True)
-    told = save_policy(tmp_path / "told", architecture, architecture.initial_weights(0), {"greedy": True})
-    sentence = refuse("simulate", "--jobs", "embedded:n=2", "--scheduler", f"decima:{told}", "--executors", 3)
-    assert "needs the mean gap between arrivals, and these jobs have none" in sentence
-    succeed("simulate", "--jobs", "embedded:n=2,interarrival_s=9", "--scheduler", f"decima:{told}", "--executors", 3)
 
 
 def test_listing_and_running_need_no_tensorflow(jobs, policy):

@@ -65,33 +65,10 @@ def test_fresh_runs_where_asked(tmp_path, asked):
     assert {one.kinds for one in asked[1].applications} == {("warm",)}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--repetitions", 1), "repetitions"),
-        (("--executors", 0), "executors"),
-        (("--memory-mb", 10**7), "MiB are free"),
-    ],
-)
-def test_wrong_options_of_validate(tmp_path, installed, options, message):
-    assert message in refuse("spark", "validate", "--out", tmp_path / "o", *options)
-    assert not (tmp_path / "o").exists()
-
-
 def test_a_folder_of_another_experiment(tmp_path):
     path = tmp_path / "card.json"
     path.write_text('{"plan": {"scale": 1}, "limits": {}, "schedulers": {}}')
     assert "belongs to an experiment with another plan" in refuse("spark", "experiment", "fifo", "--out", tmp_path)
-
-
-@pytest.mark.parametrize("words", [("profile",), ("validate",), ("experiment", "fifo")])
-def test_out_must_be_a_folder(tmp_path, asked, words):
-    (tmp_path / "file").touch()
-    assert "it is not a folder" in refuse("spark", *words, "--out", tmp_path / "file")
-
-
-def test_memory_is_not_enough(tmp_path, installed):
-    assert "MiB of memory" in refuse("spark", "profile", "--memory-mb", 10**7, "--out", tmp_path)
 
 
 @pytest.mark.parametrize("command", ["profile", "validate"])
@@ -101,25 +78,6 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert "pip install '.[spark]'" in refuse("spark", command, "--out", tmp_path / "o")
     assert not (tmp_path / "o").exists()
-
-
-def test_slim_copies_logs(tmp_path):
-    source = tmp_path / "events"
-    source.mkdir()
-    shutil.copy(LOGS / "plain", source / "sf1-e4-r0-a0.jsonl")
-    shutil.copy(LOGS / "queries.zstd", source / "sf1-e3-r0-a0.jsonl.zstd")
-    line = succeed("spark", "slim", source, "--out", tmp_path / "slim")
-    assert {path.name for path in (tmp_path / "slim").iterdir()} == {f"sf1-e{n}-r0-a0.jsonl.zstd" for n in (3, 4)}
-    assert line.startswith("wrote 2 logs, ")
-
-
-def test_slim_refuses(tmp_path):
-    assert "no event log at" in refuse("spark", "slim", tmp_path / "none", "--out", tmp_path / "slim")
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        shutil.copy(LOGS / "plain", tmp_path / name / "log")
-    same = tmp_path / "a", tmp_path / "b"
-    assert "two of the 2 logs have the same name" in refuse("spark", "slim", *same, "--out", tmp_path / "slim")
 
 
 def test_what_was_measured_already_becomes_a_profile_without_spark(tmp_path, asked):

@@ -151,6 +151,11 @@ def test_earlier_commands_name_the_new_ones_which_are_there(old):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        ("data fetch tpch --force", "'decima data --force' is gone: damaged files are fetched again without it"),
+        ("tune fair --checkpoint=x", "'decima tune --checkpoint' is gone: version 0.2.0 is the last one"),
+        ("simulate --time-limit-s 5", "--time-limit-s' is gone: expected --set settings.time_limit_ms=MS"),
+        ("spark slim logs", "'decima spark slim' is gone: version 0.2.0 is the last one that has it"),
+        ("workload alibaba --part test", "'decima workload alibaba' is gone: expected decima workload write alibaba"),
         ("bench duel a b", "'decima bench duel' is gone: version 0.2.0 is the last one that has it"),
         ("optimum --fluid", "'decima optimum --fluid' is gone: version 0.2.0 is the last one that has it"),
         (

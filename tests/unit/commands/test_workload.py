@@ -1,7 +1,6 @@
 """`decima workload`: sources, describe, write."""
 
 import json
-import socket
 
 import pandas
 import pytest
@@ -64,23 +63,6 @@ def test_write_keeps_arrivals(folder):
     assert [path.name for path in folder.iterdir()] == ["w.json"]
 
 
-def test_files_are_written_there_and_back(folder):
-    succeed("workload", "write", "synthetic:n=3", "--out", folder / "a.json")
-    succeed("workload", "write", folder / "a.json", "--out", folder / "b.parquet")
-    succeed("workload", "write", folder / "b.parquet", "--out", folder / "c.json")
-    first, last = load(folder / "a.json"), load(folder / "c.json")
-    assert all(a.profile.equals(b.profile) for a, b in zip(first.jobs, last.jobs, strict=True))
-    assert "the command reads that file" in refuse("workload", "write", folder / "a.json", "--out", folder / "a.json")
-    assert "ends in .json or .parquet" in refuse("workload", "write", folder / "a.json", "--out", folder / "a.csv")
-
-
-def test_tpch_is_the_default(tpch_data):
-    line = succeed("workload", "describe")
-    assert line.startswith("TPC-H: 20 jobs, ")
-    assert succeed("workload", "describe", "tpch:sizes=2g+5g") != line
-    assert succeed("workload", "describe", "tpch:arrivals=poisson,n=4").startswith("TPC-H: 5 jobs, ")
-
-
 def test_every_source_is_listed_with_its_options():
     lines = run("workload", "sources").stdout.splitlines()
     words = [line.split()[0] for line in lines]
@@ -91,25 +73,6 @@ def test_every_source_is_listed_with_its_options():
     shared, named = words.index("all"), words.index("with")
     assert words[shared + 1 : named] == [option.name for option in JOB_OPTIONS]
     assert words[named + 1 : -1] == list(PRESETS)
-
-
-def test_bad_options_of_generated_jobs_are_one_sentence():
-    assert refuse("workload", "describe", "two_class:share=2") == (
-        "share is 2.0; expected the part of jobs that are long, from 0 to 1"
-    )
-    assert "alpha is 7.0" in refuse("simulate", "--jobs", "mixed:7,base=embedded", "--scheduler", "fair")
-    assert "load is -1.0" in refuse("workload", "describe", "rare_long:load=-1")
-
-
-def test_the_trace_is_reported_and_written(folder):
-    line = succeed(
-        "workload", "alibaba", "--like", "60", "--mix", "paper", "--part", "train", "--fraction", "0.5",
-        "--executors", "3000", "--out", folder / "w.json", "--report", folder / "r.csv",
-    )  # fmt: skip
-    jobs = load(folder / "w.json")
-    assert f"Alibaba-like (generated): {len(jobs)} jobs of 60" in line
-    assert "3,000 executors become 1,500" in line
-    assert (folder / "r.csv").read_text().startswith("what,count,examples\njobs,60,\n")
 
 
 # `decima data`: fetch, prepare, status.
@@ -127,7 +90,7 @@ def mirror(tmp_path, monkeypatch):
     return tmp_path / "mirror" / "tpch"
 
 
-def test_fetch_and_force(mirror, tmp_path):
+def test_what_is_there_is_not_fetched_again(mirror, tmp_path):
     raw = tmp_path / "data" / "raw" / "tpch"
     expected = f"TPC-H: 3 files in {raw}, verified (source: {mirror.parent})"
     assert succeed("data", "fetch", "tpch") == expected
@@ -137,40 +100,10 @@ def test_fetch_and_force(mirror, tmp_path):
     }
     assert succeed("data", "fetch", "tpch") == expected
     assert {path: path.stat().st_ino for path in raw.rglob("*.npy")} == first
-    assert succeed("data", "fetch", "tpch", "--force") == expected
-    assert {path: path.stat().st_ino for path in raw.rglob("*.npy")}.keys() == first.keys()
-    assert all(path.stat().st_ino != inode for path, inode in first.items())
-    assert [path.name for path in raw.parent.iterdir()] == ["tpch"]
 
 
 def files_in(folder):
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
-
-
-def test_corrupted_download(mirror, tmp_path):
-    (mirror / "2g" / "adj_mat_1.npy").write_bytes(b"an error page")
-    assert "adj_mat_1.npy: got SHA-256" in refuse("data", "fetch", "tpch")
-    assert files_in(tmp_path / "data") == []
-
-
-def test_forced_fetch_that_fails_keeps_what_is_there(mirror, tmp_path):
-    (tmp_path / "data" / "raw" / "tpch" / "2g").mkdir(parents=True)
-    (tmp_path / "data" / "raw" / "tpch" / "2g" / "adj_mat_1.npy").write_bytes(b"content 1")
-    (mirror / "2g" / "adj_mat_3.npy").unlink()
-    assert "adj_mat_3.npy: No such file" in refuse("data", "fetch", "tpch", "--force")
-    assert files_in(tmp_path / "data") == ["adj_mat_1.npy"]
-
-
-def test_no_network(mirror, tmp_path, monkeypatch):
-    with socket.socket() as unused:  # bound but not listening: connections are refused
-        unused.bind(("127.0.0.1", 0))
-        monkeypatch.delenv(config.MIRROR_VARIABLE)
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr(tpch_raw, "BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
-        sentence = refuse("data", "fetch", "tpch")
-    assert "cannot fetch http://127.0.0.1" in sentence
-    assert config.MIRROR_VARIABLE in sentence
-    assert files_in(tmp_path) == files_in(mirror)
 
 
 def test_status_tells_missing_and_damaged_files(tmp_path, monkeypatch):

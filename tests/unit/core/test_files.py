@@ -35,20 +35,6 @@ def test_error_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_temporary_name_keeps_the_ending(tmp_path):
-    with atomic_path(tmp_path / "figure.png") as temporary:
-        assert temporary.suffix == ".png"
-        assert temporary.parent == tmp_path
-        temporary.write_bytes(b"x")
-
-
-def test_permissions_are_those_of_any_new_file(tmp_path):
-    (tmp_path / "plain").write_text("")
-    atomic_write_text(tmp_path / "ours", "")
-    mode = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "ours")]
-    assert mode[0] == mode[1]
-
-
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o277])
 def test_the_umask_is_obeyed_and_never_changed(tmp_path, monkeypatch, umask):
     """It belongs to all threads; while it is another one, files of other threads are open to all."""
@@ -96,9 +82,6 @@ def test_a_folder_is_locked_until_its_user_is_gone(tmp_path):
     assert list(folder.iterdir()) == []
 
 
-# ---- the folder of data ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A folder deep inside a checkout is the current one; no variable is set."""
@@ -136,9 +119,3 @@ def test_other_projects_are_not_taken_for_ours(checkout, monkeypatch, text):
     (checkout / "pyproject.toml").unlink()
     monkeypatch.setenv("XDG_DATA_HOME", str(checkout / "home"))
     assert config.data_root() == checkout / "home" / "decima-sched"
-
-
-def test_mirror(checkout, monkeypatch, tmp_path):
-    assert config.mirror_dir() is None
-    monkeypatch.setenv(config.MIRROR_VARIABLE, str(tmp_path))
-    assert config.mirror_dir() == tmp_path

@@ -110,14 +110,6 @@ def test_a_comparison_names_the_best_so_far(at_once, capsys):
     assert last.endswith(f"best {best.scheduler} {best.mean_s:.2f} s")
 
 
-def test_an_exhaustive_search_shows_the_best_order(at_once, capsys):
-    from decima.systems.spark.optimum.exhaustive import exhaustive_search
-
-    result = exhaustive_search(synthetic_batch(4, 0, ["xs"]), 4, progress="exhaustive")
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith(f"best {result.best_avg_jct_s:.2f} s")
-
-
 def test_the_time_that_is_left_waits_for_a_tenth_of_the_work(at_once, capsys):
     with progress_bar("work", 100, "piece") as bar:
         for pieces in (9, 41):

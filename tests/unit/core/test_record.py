@@ -169,9 +169,6 @@ def test_events_come_by_time_then_in_the_order_of_their_pushes_with_kind_and_sub
     assert order.tolist() == [[1, 1], [3, 3], [1, 4], [2, 2], [0, 5], [0, 0], [2, 2]]
 
 
-# ---- relocation: fields follow from what they refer to, and none can be forgotten -----------------------------------
-
-
 def record_type(*more):
     return RecordType(
         "toy",

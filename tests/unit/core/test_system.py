@@ -140,9 +140,6 @@ def test_pools_score_what_single_runs_do(case):
                 assert found[known.column][row, column] == known.score(outcome)
 
 
-# ---- a second one, of which no module knows ----------------------------------------------------------------------
-
-
 def test_another_system_is_compared_and_tuned(toy):
     compared = decima.compare(["in_order", "rule"], ORDERS, cluster=MachineSettings(), metric="slowdown")
     assert compared.title == "mean slowdown, orders, one machine of speed 1, 4 runs each"

@@ -1,6 +1,5 @@
 """Comparisons of schedulers and their statistics."""
 
-import json
 import math
 import re
 
@@ -9,7 +8,7 @@ import pytest
 from scipy import stats
 
 import decima
-from decima.core.errors import ConfigError, UnknownSchedulerError, WorkloadError
+from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.core.objectives import Objective
 from decima.evaluation.statistics import mean_interval, paired_change
 from decima.systems.spark.schedulers import make_scheduler
@@ -50,12 +49,6 @@ def test_kinds_of_jobs_agree(tmp_path):
     save(JOBS, tmp_path / "jobs.json")
     assert one.equals(decima.compare(["fair"], tmp_path / "jobs.json", 10, seeds).scores)
     assert one.avg_jct_s.nunique() == 3  # durations vary with the seed
-
-
-def test_settings_reach_the_cluster():
-    slow = decima.compare(["fair"], JOBS, 10, [0], mode="released", durations="mean", moving_delay_ms=9000.0)
-    run = decima.simulate(JOBS, "fair", 10, 0, mode="released", durations="mean", moving_delay_ms=9000.0)
-    assert slow.scores.avg_jct_s[0] == run.avg_jct_s
 
 
 def test_labels():
@@ -111,18 +104,6 @@ def test_runs_that_were_cut_are_not_judged_by_the_jobs_that_finished():
     assert (run.avg_jct_s, run.score("avg_jct")) == (15.0, pytest.approx(130.0 / 3))
 
 
-def test_a_scheduler_does_not_win_by_leaving_jobs_unfinished():
-    jobs, limit_ms = embedded_batch(n=20, seed=0), 300_000.0
-    cut = decima.compare(["fifo", "fair"], jobs, 10, range(2), time_limit_ms=limit_ms)
-    whole = decima.compare(["fifo", "fair"], jobs, 10, range(2)).summary().set_index("scheduler")
-    summary = cut.summary().set_index("scheduler")
-    assert summary.unfinished["fifo"] > summary.unfinished["fair"] > 0
-    finished_s = decima.simulate(jobs, "fifo", 10, time_limit_ms=limit_ms).avg_jct_s
-    assert finished_s < 200.0 < 285.0 < summary.mean_s["fifo"] <= 300.0
-    assert (summary.mean_s < whole.mean_s).all()
-    assert whole.unfinished.tolist() == [0, 0]
-
-
 def test_the_table_says_what_a_time_limit_did():
     long, short = workload(one_stage(1, 300.0)), workload(one_stage(1, 30.0))
     limited = {"executors": 1, "durations": "mean", "time_limit_ms": 100_000.0}
@@ -166,14 +147,6 @@ def test_only_bounds_are_marked_as_bounds(late, metric, mark):
     run = decima.simulate(jobs, "fifo", 1, mode="simplified", time_limit_ms=1500e3)
     assert (run.mark(metric), run.score(metric)) == (mark, counted)
     assert decima.simulate(jobs, "fifo", 1, mode="simplified").mark(metric) == ""
-
-
-def test_changes_of_what_is_no_bound_are_none():
-    jobs = workload(one_stage(1, 10.0), one_stage(1, 40.0), one_stage(1, 1.0, at_s=60.0))
-    early = decima.compare(["fifo", "fair"], jobs, 1, [0], mode="simplified", time_limit_ms=30e3)
-    assert early.summary()["mark"].tolist() == ["~", "~"]
-    assert "≥ " not in str(early).replace(early.note, "")
-    assert "~ -" in str(early) or "~ +" in str(early)
 
 
 @pytest.mark.parametrize(("baseline", "sign"), [("fair", "≥ +"), ("fifo", "≤ -")])
@@ -237,12 +210,6 @@ def test_what_draws_nothing_is_run_once(schedulers, settings, runs):
     assert each.drawn
 
 
-def test_result_does_not_depend_on_the_rest_of_the_list():
-    alone = decima.compare(["random"], batch, 10, range(3), workers=1).scores
-    both = decima.compare(["fifo", "random"], batch, 10, range(3), workers=3).scores
-    assert np.array_equal(alone.avg_jct_s, both.query("scheduler == 'random'").avg_jct_s)
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -279,12 +246,6 @@ def test_bad_input(arguments, error, message):
 def test_bad_options(options, message):
     with pytest.raises(ConfigError, match=message):
         decima.compare(["fair"], JOBS, **options)
-
-
-def test_a_file_without_jobs(tmp_path):
-    (tmp_path / "jobs.json").write_text(json.dumps({"jobs": []}))
-    with pytest.raises(WorkloadError):
-        decima.compare(["fair"], str(tmp_path / "jobs.json"))
 
 
 def test_tables_for_papers_and_pages():

@@ -95,9 +95,6 @@ def test_an_exception_in_a_scheduler_says_at_which_decision():
         assert caught.value.__notes__ == [f"in decision 2 at {when} of scheduler careless, seed 7"]
 
 
-# ---- pools ----------------------------------------------------------------------------------------------------------
-
-
 SETTINGS = Settings(executors=8)
 WORKLOADS = [synthetic_batch(4, seed=seed) for seed in range(5)]
 SCHEDULERS = [make_scheduler(name) for name in ("fifo", "weighted_fair", "random")]

@@ -7,7 +7,6 @@ import pytest
 
 from decima.core.decision import Parameter
 from decima.core.errors import ConfigError, UnknownSchedulerError
-from decima.evaluation import tuning
 from decima.evaluation.cma_search import minimize
 from decima.evaluation.grid import grid_search, grid_table, read_grid
 from decima.evaluation.run import score_matrix
@@ -58,63 +57,6 @@ def test_result():
     assert change == pytest.approx(100.0 * (expected[0].mean() / expected[1].mean() - 1.0))
     assert "capped_srw(c0=" in str(result)
     assert "<table" in result._repr_html_()
-
-
-def test_depends_on_the_seed_and_not_on_the_threads():
-    first, second = quick(workers=1), quick(workers=3)
-    assert first.parameters == second.parameters
-    assert first.curve == second.curve
-    assert quick(seed=1).curve != first.curve
-
-
-def test_one_parameter_with_others_fixed():
-    result = quick("weighted_fair", fixed={"sticky": 0}, start={"alpha": 1.0})
-    assert result.tuned == ("alpha",)
-    assert result.parameters["sticky"] == 0.0
-    assert result.test == {}
-    start = make_scheduler("weighted_fair", sticky=0, alpha=1.0)
-    worst = score_matrix(TRAIN, [start], SETTINGS).mean()
-    assert result.train["tuned"].mean() <= min(worst, result.train["default"].mean())
-
-
-class StoppedError(Exception):
-    pass
-
-
-def test_an_interrupted_search_ends_as_an_uninterrupted_one(tmp_path, monkeypatch):
-    path = tmp_path / "folder" / "search.json"
-    whole = quick()
-    calls = []
-    measure = tuning.RunPool.measure
-
-    def stop_in_the_third_generation(self, schedulers, *rest, **options):
-        calls.append(len(schedulers))
-        if len(calls) == 3:
-            raise StoppedError
-        return measure(self, schedulers, *rest, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(tuning.RunPool, "measure", stop_in_the_third_generation)
-        with pytest.raises(StoppedError):
-            quick(checkpoint=path)
-    assert len(json.loads(path.read_text())["values"]) == 2
-    resumed = quick(checkpoint=path)
-    assert resumed.parameters == whole.parameters
-    assert resumed.curve == whole.curve
-    assert quick(checkpoint=path).curve == whole.curve  # a finished one is not repeated
-    assert [entry.name for entry in path.parent.iterdir()] == ["search.json"]
-
-
-def test_a_checkpoint_of_another_search_is_refused(tmp_path):
-    path = tmp_path / "search.json"
-    quick(checkpoint=path)
-    with pytest.raises(ConfigError, match=r"another search \(search differ\)"):
-        quick(checkpoint=path, seed=5)
-    with pytest.raises(ConfigError, match=r"another search \(train differ\)"):
-        tune("capped_srw", TRAIN[:2], SETTINGS, checkpoint=path)
-    path.write_text("{")
-    with pytest.raises(ConfigError, match="is not a checkpoint"):
-        quick(checkpoint=path)
 
 
 def test_card(tmp_path):
@@ -245,22 +187,6 @@ def test_depends_on_the_seed_alone_and_leaves_numpys_generator_alone():
     assert not np.array_equal(first.x, search(100, seed=2).x)
 
 
-def test_continues_an_interrupted_search():
-    told = []
-    search(60, on_generation=lambda values, best: told.append([list(row) for row in values]))
-    evaluated = []
-
-    def counted(points):
-        evaluated.append(len(points))
-        return bowl(points)
-
-    resumed = minimize(counted, [0.9] * 3, sigma=0.2, bounds=(0.0, 1.0), budget=400, seed=1, known=told[-1])
-    whole = search(400)
-    assert np.array_equal(resumed.x, whole.x)
-    assert resumed.curve == whole.curve
-    assert sum(evaluated) == whole.curve[-1]["evaluations"] - sum(map(len, told[-1]))
-
-
 def test_injected_points_are_tried():
     found = search(1, inject=[[0.3, 0.3, 0.3]])
     assert found.value == 0.0
@@ -269,12 +195,15 @@ def test_injected_points_are_tried():
 
 def test_starts_anew_when_converged():
     sizes = []
-    search(900, numbers=2, on_generation=lambda values, best: sizes.append(len(values[-1])))
+
+    def watched(points):
+        sizes.append(len(points))
+        return bowl(points)
+
+    minimize(watched, [0.9] * 2, sigma=0.2, bounds=(0.0, 1.0), budget=900, seed=1)
     assert set(sizes) >= {sizes[0], 2 * sizes[0]}
 
 
 def test_searches_that_cannot_be():
     with pytest.raises(ConfigError, match="budget must be"):
         search(0)
-    with pytest.raises(ConfigError, match="generation 0 of the checkpoint has 2 values, expected 7"):
-        search(50, known=[[1.0, 2.0]])

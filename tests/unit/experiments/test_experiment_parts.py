@@ -127,9 +127,6 @@ def test_profile_counts_executors_of_a_class_from_the_first_task_to_the_end():
     assert table.loc[0, ["from_work_s", "to_work_s"]].drop_duplicates().to_numpy().tolist() == [[1.0, 1.0]]
 
 
-# ---- latency --------------------------------------------------------------------------------------------------------
-
-
 def test_decisions_at_one_time_are_one_event():
     assert event_intervals(np.array([0.0, 0.0, 2.0, 2.0, 2.0, 7.0])).tolist() == [2.0, 5.0]
 
@@ -174,11 +171,6 @@ def test_arrivals_explain_what_differs_between_sequences_only():
     assert row["input_baseline_s"] == pytest.approx(1.0, rel=0.05)
     assert row["time_baseline_s"] == pytest.approx(np.sqrt(10.0), rel=0.1)
     assert row["share"] == pytest.approx(0.9, abs=0.02)
-
-
-def test_nothing_is_explained_where_all_returns_are_equal():
-    table = pandas.DataFrame({"sequence": [0, 0, 1, 1], "time_s": 5.0, "return_s": 0.0})
-    assert variance.explained(table).iloc[0].to_list() == [5.0, 0.0, 0.0, 0.0]
 
 
 # ---- training runs --------------------------------------------------------------------------------------------------
@@ -280,18 +272,9 @@ def test_rows_without_a_value_in_the_paper_stand_apart():
     assert shown._repr_html_().count("<table") == 2
 
 
-def test_a_table_without_any_value_of_a_paper_has_no_column_for_it():
-    shown = against_paper({"knee": (None, 4)})
-    assert "paper\n" in repr(shown)  # the title alone
-    assert "Compared" not in repr(shown) + shown._repr_html_()
-
-
 def test_no_module_hides_it():
     for _ in range(2):  # the first use imports the module
         assert callable(experiments.against_paper)
-
-
-# ---- meanings of load -----------------------------------------------------------------------------------------------
 
 
 JOBS = (one_stage(4, 2.0), one_stage(1, 3.0, at_s=1.0), one_stage(1, 5.0, at_s=10.0))
@@ -325,15 +308,6 @@ def test_moves_ends_and_busy_time_of_a_schedule_made_by_hand():
     assert measured == pytest.approx(
         {"moves_per_100_tasks": 100.0 / 5.0, "last_fifth_percent": 50.0, "busy_percent": 100.0 * 11.0 / 14.0}
     )
-
-
-@pytest.mark.parametrize(("moves", "makespan_s"), [("cost", 8.0), ("free", 4.0)])
-def test_free_moves_take_no_time(moves, makespan_s):
-    """One executor and two jobs of 2 s each: the optimum, which FIFO finds, is their work and two moves of 2 s."""
-    jobs = workload(one_stage(1, 2.0), one_stage(1, 2.0))
-    result = decima.simulate(jobs, "fifo", 1, warmup_delay_ms=0.0, **goals.ENVIRONMENTS[moves])
-    assert result.makespan_s == pytest.approx(makespan_s)
-    assert result.score("makespan") == pytest.approx(makespan_s)
 
 
 def test_changes_by_hand_of_policies_and_rules_in_every_cell():
@@ -445,13 +419,6 @@ def test_files_that_are_not_whole_are_refused(training, text, message):
     (training / "some.csv").write_text(text)
     with pytest.raises(ConfigError, match=message):
         read_training_file("some.csv", ("iteration", "val_greedy"))
-
-
-def test_whole_files_are_read(training):
-    (training / "some.csv").write_text(WHOLE)
-    assert read_training_file("some.csv", ("val_greedy",))["val_greedy"].to_list() == [3.0, 2.5, 2.0]
-    with pytest.raises(ConfigError, match=r"other\.csv is missing"):
-        read_training_file("other.csv", ("val_greedy",))
 
 
 def test_curves_that_end_before_their_run_are_refused(training):

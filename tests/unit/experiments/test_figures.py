@@ -50,43 +50,11 @@ def test_captions_of_untuned_schedulers_name_the_preset():
     assert presets(["fair"]) == ""
 
 
-def test_alpha_of_the_paper_is_the_one_that_figures_name():
-    assert decima.make_scheduler("weighted_fair:paper").values["alpha"] == -1.0
-
-
 def test_figures_of_decima_name_the_stored_policy():
     for name in ("fig03_schedules", "fig05_embeddings", "fig06_choice", "fig09a_batch", "batch_changes"):
         assert "embedded-batch" in figure(name, "embedded-quick").caption
     for name in ("fig09b_stream", "fig10_stream", "stream_changes", "fig07_sequences", "fig15b_latency"):
         assert "tpch-stream" in figure(name).caption
-
-
-def test_heuristics_have_figures_of_their_own():
-    (axes,) = figure("batch_heuristics").axes
-    assert [text.split(":")[0] for text in legend(axes)] == [
-        "capped SRW",
-        "weighted fair, tuned on each",
-        "tuned weighted fair",
-        "tuned weighted fair, by arrival",
-        "fair",
-        "SJF-CP",
-        "naive weighted fair",
-        "random",
-        "FIFO",
-    ]
-
-
-def test_figure_10_shows_the_busiest_stream_under_two_schedulers():
-    drawn = figure("fig10_stream")
-    assert [axes.get_title(loc="left") for axes in drawn.axes] == [
-        "(a) jobs in the system",
-        "(b) JCT by time of arrival",
-        "(c) JCT by size",
-        "(d) executors by size",
-        "(e) executed work",
-    ]
-    assert drawn.caption.startswith("One job every 14 s; 1 stream of 201 jobs")
-    assert legend(drawn.axes[0]) == ["tuned weighted fair", "Decima"]
 
 
 def test_figure_15a_shows_encodings_of_limits_only():
@@ -97,14 +65,6 @@ def test_figure_15a_shows_encodings_of_limits_only():
     labels = legend(drawn.axes[0])
     assert labels[:4] == ["Decima", "Decima, sampled", "stage-level limits", "stage-level limits, sampled"]
     assert "no warm start" not in labels
-
-
-def test_training_report_has_a_panel_per_setting_named_for_people():
-    drawn = figure("training_curves")
-    titles = [axes.get_title(loc="left") for axes in drawn.axes]
-    assert titles[:3] == ["(a) batches", "(b) streams", "(c) batches, released rules"]
-    assert {axes.get_xlabel() for axes in drawn.axes if axes.get_title(loc="left")} == {"CPU time (min)"}
-    assert len(drawn.legends) == 1
 
 
 @pytest.mark.parametrize(("run", "kinds"), [("embedded-quick", ("png", "svg")), ("tpch-full", ("png", "pdf", "svg"))])

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from decima.core.errors import ConfigError
-from experiments import making, reference, report
+from experiments import making, reference
 from experiments import tables as store
 from experiments.__main__ import app
 from experiments.experiment import experiment_names
@@ -146,14 +146,6 @@ def test_versions_are_those_of_libraries_that_the_rooms_import():
     assert store.other_versions("batch", {"versions": {"numba": "0.1"}}).startswith("computed with numba 0.1 (here ")
 
 
-def test_a_number_that_may_not_differ_fails_with_its_largest_relative_difference(tables):
-    change(tables, "batch", avg_jct_s=[100.0, 250.0])
-    comparison = reference.compare_with_kept("embedded-quick")
-    assert comparison.failed
-    assert outcomes(comparison)["batch/batch"] == (reference.DIFFERS, "avg_jct_s by up to 20 %")
-    assert "batch/batch: DIFFERS (avg_jct_s by up to 20 %)" in list(comparison.lines())
-
-
 def test_timings_may_differ_but_nothing_beside_them(tables):
     change(tables, "latency", latency_ms=[1.0, 4.0])
     comparison = reference.compare_with_kept("embedded-quick")
@@ -176,29 +168,9 @@ def test_other_rows_new_tables_and_missing_tables_fail(tables):
     assert found["tuning/tuned"] == (reference.DIFFERS, "the table is new")
 
 
-def test_figures_with_other_bytes_are_named_and_fail_nothing(tables):
-    (tables.parent / "figures" / "batch" / "fig09a_batch.png").write_bytes(b"another font")
-    comparison = reference.compare_with_kept("embedded-quick")
-    assert comparison.other_figures == ["batch/fig09a_batch.png"]
-    assert not comparison.failed
-
-
 def test_what_is_missing_is_named(tables):
     with pytest.raises(ConfigError, match=r"nothing to compare run tpch-quick with: .*tpch-quick\.zip is missing"):
         reference.compare_with_kept("tpch-quick")
     (tables / "batch" / "batch.csv").unlink()
     with pytest.raises(ConfigError, match="has no tables of batch; run: decima evaluate batch --run embedded-quick"):
         reference.compare_with_kept("embedded-quick")
-
-
-def test_the_command_fails_where_a_table_differs_that_may_not(tables, monkeypatch):
-    monkeypatch.setattr(report, "reproduce", lambda profile: "embedded-quick")
-    answer = CliRunner().invoke(app, ["reproduce", "--check"])
-    assert answer.exit_code == 0
-    assert f"{len(experiment_names())} of {len(experiment_names())} tables equal the kept ones" in answer.output
-    change(tables, "batch", avg_jct_s=[100.0, 250.0])
-    answer = CliRunner().invoke(app, ["reproduce", "--check"])
-    assert answer.exit_code == 1
-    assert "batch/batch: DIFFERS" in answer.output
-    CliRunner().invoke(app, ["reproduce", "--record"])
-    assert CliRunner().invoke(app, ["reproduce", "--check"]).exit_code == 0

@@ -119,21 +119,6 @@ def test_a_kept_figure_that_was_edited_is_found(run):
     assert "fig09a_batch.svg is not the figure of its digest" in answer.output
 
 
-def test_a_table_over_the_limit_is_named_and_kept_by_its_digest(run):
-    assert (run / "tables" / "batch" / "alpha_batch.csv").stat().st_size > 10 * 1024
-    folder = results.collect("tpch-full")
-    shown = {path.name for path in (folder / "tables").rglob("*.csv")}
-    assert {"batch.csv"} <= shown
-    assert "alpha_batch.csv" not in shown
-    rows = len(kept("batch")["alpha_batch"])
-    assert f"| batch/alpha_batch | {rows:,} |" in (folder / "README.md").read_text()
-
-
-def test_equal_results_give_equal_files(run):
-    first = contents(results.collect("tpch-full"))
-    assert contents(results.collect("tpch-full")) == first
-
-
 def test_a_run_is_compared_with_what_is_kept(run, monkeypatch):
     monkeypatch.setattr(report, "reproduce", lambda profile: "tpch-full")
     with pytest.raises(ConfigError, match=r"nothing to compare run tpch-full with: .*digests\.json is missing"):
@@ -163,13 +148,6 @@ def test_what_is_missing_is_named(run):
     assert answer.exit_code == 2
     assert "fig09a_batch.svg is missing; run: decima plot batch --run tpch-full" in answer.output
     assert contents(results.results_folder("tpch-full")) == before  # nothing was deleted
-
-
-def test_files_of_figures_say_what_they_show(drawn):
-    words = results._words(drawn / "fig09a_batch.svg")
-    assert words["title"] == "Figure 9a: batched arrivals (TPC-H)"
-    assert words["description"].startswith("20 batches of 20 jobs")
-    assert words["source"] == "batch"
 
 
 # ---- what is committed ---------------------------------------------------------------------------------------------

@@ -139,9 +139,6 @@ def test_notebooks_rest_on_the_system_of_their_paper(change):
     assert changed == {"07-decima"}
 
 
-# ---- rooms ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_room_has_no_packages_inside_of_it_and_its_data():
     files = set(map(str, room_files(["systems/spark", "-systems/spark/capacity.py", "workload"])))
     assert {"src/decima/systems/__init__.py", "src/decima/systems/spark/engine.py"} <= files

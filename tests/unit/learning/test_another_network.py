@@ -12,12 +12,10 @@ from decima.core.errors import ConfigError, InvalidDecisionError, PolicyError
 from decima.learning.checkpoint import Checkpoint
 from decima.learning.store import read_policy
 from decima.systems.spark.policy.architecture import Architecture
-from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
-from decima.systems.spark.policy.task import Task
 from decima.workload import synthetic_batch
 from tests.unit.commands.calls import run
-from tests.unit.learning.small import NETWORK, assert_same_run, quick_recipe, without_times
+from tests.unit.learning.small import NETWORK, assert_same_run
 from tests.unit.systems.spark.policy.policies import make_state
 
 pytestmark = pytest.mark.tensorflow
@@ -150,20 +148,6 @@ def test_a_subclass_that_changes_nothing_decides_alike(here, architecture):
             np.testing.assert_allclose(mine, yours, atol=1e-4, err_msg=field.name)
         else:
             np.testing.assert_array_equal(mine, yours, err_msg=field.name)
-
-
-def test_a_subclass_that_changes_nothing_has_the_same_curve(here):
-    task = Task("batch", source="synthetic", sizes="xs", jobs=2, executors=EXECUTORS)
-    recipe = quick_recipe(
-        gradient="tensorflow", iterations=3, sequences=1, rollouts=2, validation_sequences=1, minibatches=1, epochs=1
-    )
-    curves = []
-    for index, architecture in enumerate((NETWORK, own("Same"))):
-        done = DecimaRun(task, recipe, architecture, 1).trainer(here / f"same-{index}", workers=1, tensorboard=False)
-        curves.append(without_times(done.train().curve))
-    for mine, yours in zip(*curves, strict=True):
-        for name in mine.keys() - {"phase"}:
-            assert mine[name] == pytest.approx(yours[name], rel=1e-3, abs=1e-4, nan_ok=True), name
 
 
 def test_the_network_of_the_page_resumes_exactly(here, trained):

@@ -60,18 +60,6 @@ def test_a_full_disk_and_a_kill_leave_the_last_good_checkpoint(tmp_path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
 
 
-def test_damaged_files_are_refused(tmp_path):
-    refuse(tmp_path, "cannot resume: there is no")
-    path = tmp_path / FILE_NAME
-    checkpoint().save(tmp_path)
-    content = path.read_bytes()
-    for damaged in (b"", content[: len(content) // 2], content[:-30], b"\x00" * 500):
-        path.write_bytes(damaged)
-        refuse(tmp_path, "is damaged or no checkpoint")
-    np.savez(path, weights=np.zeros(2))
-    refuse(tmp_path, "is damaged or no checkpoint")
-
-
 def edited(path, **changes):
     with np.load(path) as content:
         arrays = {name: content[name] for name in content.files} | changes

@@ -6,7 +6,6 @@ from tensorflow.python.framework.func_graph import FuncGraph
 
 from decima.core.errors import TrainingError
 from decima.learning.automatic import KerasLearner
-from decima.learning.gradient import chunks
 from decima.learning.loss import Loss, shuffled_parts
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.network import DecimaNetwork
@@ -119,15 +118,6 @@ def test_adam_follows_its_formula_and_its_state_comes_back():
     learner.restart_adam()
     assert not any(value.any() for name, value in learner.state().items() if name != "weights")
     learner.close()
-
-
-def test_chunks_cover_all_decisions():
-    for count in (1, 3, 511, 512, 513, 5000):
-        parts = chunks(count, 512)
-        assert [index for part in parts for index in range(count)[part]] == list(range(count))
-        assert max(part.stop - part.start for part in parts) <= 512
-    assert len(chunks(1700, 512)) == 4
-    assert len(chunks(300, 512)) == 1
 
 
 def test_parts_are_random_but_keep_neighbours_together():

@@ -11,9 +11,9 @@ from decima.systems.spark.policy import architecture as architectures
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
-from decima.systems.spark.policy.run import DecimaAgent, DecimaLearner, DecimaRun, recorded_log_prob, useful_decisions
+from decima.systems.spark.policy.run import DecimaAgent, DecimaLearner, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.task import Task, children_of
-from tests.unit.learning.small import assert_exact, quick_recipe, recorded
+from tests.unit.learning.small import recorded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -36,10 +36,6 @@ def test_a_free_slot_alone_makes_a_decision_useful():
     assert alone.any()
     assert set(np.flatnonzero(alone)) <= set(useful_decisions(records)[0])
     np.testing.assert_array_equal(recorded_log_prob(record, True)[alone], record.log_prob_delay[alone])
-
-
-def test_runs_are_exact(tmp_path, monkeypatch):
-    assert_exact(DecimaRun(TASK, quick_recipe(), TIMER, 1), tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("as_likely_as_not")
@@ -99,17 +95,6 @@ def test_idling_that_is_no_lesson_is_left_out(architecture, hold, idles):
     records = lessons(architecture, hold, idles)
     assert all((record.delay == 0).all() for record in records)
     assert any(record.delay_free.any() for record in records) == idles
-
-
-def test_recipe_idle_learns_to_idle_from_its_teacher():
-    recipe = Recipe.named("idle", teacher_parameters=IDLING[1], teacher_lr=1e-2, minibatches=2)
-    agent = DecimaAgent(TASK, HOLD, 0, Rollouts(Episodes(TASK), "threads", 1))
-    algorithm = recipe.make_algorithm(agent, 0)
-    first = algorithm.iterate(Progress(0, 0, 0.0))["cross_entropy"]
-    for iteration in range(1, 12):
-        last = algorithm.iterate(Progress(iteration, iteration, 0.0))["cross_entropy"]
-    algorithm.close()
-    assert last < 0.6 * first
 
 
 def test_another_teacher_of_recipe_idle_says_nothing_about_slots():

@@ -70,11 +70,6 @@ def test_bad_values_are_named(changes, message):
         Recipe.of("paper", changes)
 
 
-def test_a_text_is_no_number():
-    with pytest.raises(ConfigError, match="lr_start must be a number above 0, got 'fast'"):
-        Recipe.named("paper", lr_start="fast")
-
-
 def test_overrides_as_a_command_line_gives_them():
     texts = {"lr_start": "1e-2", "horizon_s": "none", "effect_classes": "false", "teacher": "fair:sticky=0"}
     recipe = Recipe.of("fast", texts)

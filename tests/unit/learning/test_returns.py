@@ -10,7 +10,6 @@ from decima.learning.returns import (
     RegressionMemory,
     RewardRate,
     advantages,
-    at_times,
     returns_to_go,
     solve_ridge,
     time_average,
@@ -79,12 +78,6 @@ def test_time_average_is_the_mean_over_the_episodes_at_the_same_time(group):
             np.testing.assert_allclose(row, expected, atol=1e-9)
 
 
-def test_values_before_the_first_decision_and_after_the_end():
-    episode = Episode(np.array([1.0, 3.0]), 4.0, np.array([-1.0, -1.0]), np.zeros((2, 0)))
-    values = np.array([10.0, 6.0])
-    assert at_times(episode, values, np.array([0.0, 1.0, 2.0, 3.5, 4.0, 9.0])).tolist() == [10, 10, 8, 3, 0, 0]
-
-
 @given(GROUPS, HORIZONS)
 def test_advantage_is_return_minus_the_mean_at_the_same_time(groups, horizon_s):
     found = advantages(groups, horizon_s=horizon_s)
@@ -99,15 +92,6 @@ def test_advantage_is_return_minus_the_mean_at_the_same_time(groups, horizon_s):
             np.testing.assert_allclose(found.values[index], own - mean, atol=1e-8)
             np.testing.assert_allclose(found.returns[index], own)
             index += 1
-
-
-@given(GROUPS, HORIZONS)
-def test_an_endless_trace_gives_full_returns(groups, horizon_s):
-    memory = [RegressionMemory.empty(3) for _ in range(2)]
-    full = advantages(groups, horizon_s=horizon_s, memory=memory[0])
-    traced = advantages(groups, horizon_s=horizon_s, memory=memory[1], trace_s=1e12)
-    for one, other in zip(full.values, traced.values, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 @given(episodes(), st.sampled_from([None, 2.0]), st.sampled_from([0.5, 3.0]))
@@ -152,22 +136,6 @@ def test_regression_takes_away_what_the_summary_explains():
     assert fitted.explained_by_time == plain.explained_by_time
     assert fitted.explained_by_summary > 0.99
     assert np.std(np.concatenate(fitted.values)) < 0.05 * np.std(np.concatenate(plain.values))
-
-
-def test_the_baseline_of_an_episode_does_not_depend_on_its_own_summary_returns_pairs():
-    rng = np.random.default_rng(1)
-
-    def group():
-        return [Episode(np.arange(5.0), 5.0, rng.normal(size=5), rng.normal(size=(5, 2))) for _ in range(4)]
-
-    first = group()
-    memory = RegressionMemory(np.eye(2) * 3.0, np.array([1.0, -2.0]))
-    alone = advantages([first[:1]], memory=RegressionMemory(memory.gram.copy(), memory.moment.copy()), memory_share=1.0)
-    # With one episode there is no other one: the coefficients are those of the memory alone, and the difference from
-    # the mean of one episode is nothing.
-    np.testing.assert_allclose(alone.values[0], 0.0, atol=1e-12)
-    weights = solve_ridge(memory.gram, memory.moment, 1e-3)
-    np.testing.assert_allclose(weights, np.array([1.0, -2.0]) / (3.0 * 1.001), rtol=1e-9)
 
 
 def test_memory_is_forgotten_at_its_rate():

@@ -11,11 +11,11 @@ from decima.core.errors import ConfigError, TrainingError
 from decima.core.objectives import OBJECTIVES, Objective, register_objective
 from decima.learning.rollout import VALIDATION_SEED, RolloutJob, Rollouts, Teacher, rollout_seeds
 from decima.systems.spark.policy.episodes import Episodes
-from decima.systems.spark.policy.run import DecimaRun, TaskValidation
+from decima.systems.spark.policy.run import TaskValidation
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.policy.task import Task
 from decima.systems.spark.settings import Settings
-from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_exact, assert_same_records, quick_recipe
+from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_records
 
 WEIGHTS = NETWORK.initial_weights(0)
 
@@ -34,38 +34,12 @@ def collect(kind, workers, task, work):
         backend.close()
 
 
-@pytest.mark.parametrize("task", [TASK, STREAM], ids=["batch", "stream"])
-def test_records_do_not_depend_on_the_number_of_threads(task):
-    alone, alone_again = collect("threads", 1, task, jobs(task))
-    several, several_again = collect("threads", 3, task, jobs(task))
-    assert_same_records(alone, several)
-    assert_same_records(alone_again, several_again)
-    assert len({record.end_ms for record in alone}) > 1
-    if task.streaming:
-        assert any(record.truncated for record in alone)
-
-
 def test_threads_and_processes_give_the_same_records():
     work = jobs(STREAM, Teacher("capped_srw", (("c0", 2.0),), 0.5))
     threads, threads_again = collect("threads", 2, STREAM, work)
     processes, processes_again = collect("processes", 2, STREAM, work)
     assert_same_records(threads, processes)
     assert_same_records(threads_again, processes_again)
-
-
-def test_a_teacher_that_always_acts_gives_its_own_run():
-    from decima.systems.spark.schedulers import make_scheduler
-    from decima.systems.spark.state import ClusterState
-    from decima.systems.spark.system import run_state
-    from decima.systems.spark.tables import WorkloadTables
-
-    backend = Rollouts(Episodes(TASK), "threads", 2)
-    for job in jobs(TASK, Teacher("fair")):
-        record = backend.collect(NETWORK, WEIGHTS, [job])[0]
-        state = ClusterState(WorkloadTables(TASK.workload(job.sequence), TASK.cluster), TASK.cluster)
-        run_state(state, make_scheduler("fair"), job.seed)
-        np.testing.assert_array_equal(record.completion_ms, state.job_finish_ms)
-    backend.close()
 
 
 def test_a_worker_that_dies_is_one_error():
@@ -75,9 +49,6 @@ def test_a_worker_that_dies_is_one_error():
     with pytest.raises(TrainingError, match="a worker process died"):
         backend.collect(NETWORK, WEIGHTS, jobs(TASK))
     backend.close()
-
-
-# ---- tasks ----------------------------------------------------------------------------------------------------------
 
 
 CLUSTER = Settings(
@@ -95,12 +66,6 @@ def test_the_task_has_the_cluster_and_so_has_its_card():
     with pytest.raises(ConfigError, match="speculation and losses of executors needs shuffle_service"):
         Task.on(CLUSTER.replace(speculation=True), source="embedded")
     assert Task.on(CLUSTER.replace(speculation=True, shuffle_service=True), source="embedded").cluster.speculation
-
-
-@pytest.mark.tensorflow
-def test_resumed_runs_are_exact_with_any_number_of_workers(tmp_path, monkeypatch):
-    recipe = quick_recipe(teacher=None, teacher_iterations=0, validate_every=100)
-    assert_exact(DecimaRun(CHANGING, recipe, NETWORK, 1), tmp_path, monkeypatch)
 
 
 def runs(task, count):

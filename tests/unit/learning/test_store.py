@@ -68,17 +68,6 @@ def test_weights_architecture_and_card_come_back(models, saved, weights):
     np.testing.assert_array_equal(read_policy(saved).weights, weights)
 
 
-def test_file_holds_one_array_per_layer(saved, weights):
-    with h5py.File(saved) as file:
-        for name, values in SMALL.split(weights).items():
-            np.testing.assert_array_equal(file[name][()], values)
-
-
-def test_the_same_policy_gives_the_same_bytes(models, weights):
-    first = save_policy(models / "a", SMALL, weights, {}).read_bytes()
-    assert save_policy(models / "b", SMALL, weights, {}).read_bytes() == first
-
-
 def test_card_takes_numpy_values_and_nothing_that_is_not_json(models, weights):
     card = {"score": np.float32(2.5), "curve": [{"jct": np.arange(2)}], "last": float("nan"), "few": (1, np.int64(2))}
     policy = read_policy(save_policy(models / "a", SMALL, weights, card))
@@ -115,14 +104,6 @@ def test_a_failed_write_leaves_the_old_policy(saved, weights, monkeypatch):
     assert saved.read_bytes() == before
     assert len(list(saved.parent.iterdir())) == 2
     np.testing.assert_array_equal(read_policy(saved).weights, weights)
-
-
-def test_scheduler(saved, weights):
-    scheduler = load_policy("decima-batch")
-    assert (scheduler.name, scheduler.greedy, scheduler.architecture) == ("decima-batch", True, SMALL)
-    np.testing.assert_array_equal(scheduler.weights, weights)
-    assert load_policy("decima-batch", greedy=False).greedy is False
-    assert decima.load_policy is load_policy
 
 
 def test_card_says_how_the_policy_is_meant_to_be_run(models, weights):
@@ -165,24 +146,12 @@ def test_a_path_from_before_the_folders_of_papers_names_the_new_one(models, save
         read_policy("models/other")
 
 
-def test_names_of_stored_policies_are_unique():
-    names = [path.name for path in (store._PACKAGE.parents[1] / "models").rglob("*.weights.h5")]
-    assert len(names) == len(set(names)) > 70
-
-
 def test_missing_files_are_named(models, saved):
     refuse(models / "nothing", r"policy nothing lacks its weights: there is no file .*nothing.weights")
     (models / "decima-batch.json").unlink()
     refuse("decima-batch", "policy decima-batch lacks its card: there is no file")
     saved.unlink()
     refuse("decima-batch", "unknown policy")
-
-
-@pytest.mark.parametrize("size", [0, 1, 100, 0.5, -1])
-def test_truncated_weights_are_refused(saved, size):
-    content = saved.read_bytes()
-    saved.write_bytes(content[: int(len(content) * size) if isinstance(size, float) else size])
-    refuse(saved, r"decima-batch.weights.h5 is cut short or damaged")
 
 
 def test_flipped_bytes_never_give_other_weights(saved, weights):
@@ -454,18 +423,3 @@ def test_table_of_stored_policies_has_a_row_per_policy():
     assert decima.models("cloud")["name"].to_list() == list_policies("cloud")
     with pytest.raises(ConfigError, match="no policy of system 'clud' is stored; did you mean 'cloud'"):
         decima.models("clud")
-
-
-def test_cards_of_older_versions_leave_cells_empty(tmp_path, monkeypatch):
-    folder = tmp_path / "models" / "mine"
-    folder.mkdir(parents=True)
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    files = stored_files("tpch-batch")
-    card = json.loads(files[1].read_text())
-    del card[LEARNED]
-    (folder / "old.json").write_text(json.dumps(card))
-    (folder / "old.weights.h5").write_bytes(files[0].read_bytes())
-    monkeypatch.chdir(tmp_path)
-    row = decima.models().set_index("name").loc["old"]
-    assert row["paper"] == "mine"
-    assert row[["from", "algorithm"]].isna().all()

@@ -1,14 +1,13 @@
 """What the profiler measures, in which order, and what it leaves out when it goes on."""
 
 import contextlib
-from dataclasses import replace
 
 import pytest
 
 from decima.connect.cluster import tpch_queries, tpch_tables
 from decima.core.errors import ConfigError, SparkError
 from measure import alone
-from measure.alone import ATTEMPTS, Measurement, PlannedApplication, plan, summary
+from measure.alone import ATTEMPTS, Measurement, PlannedApplication, plan
 from measure.records import ALONE_RUNS, WAIT_LIMIT, AloneRun, append_alone_run, read_alone_runs
 
 QUIET, BUSY = 0.1, WAIT_LIMIT + 0.1
@@ -48,47 +47,6 @@ def test_repetitions_come_last_in_the_plan():
     assert applications[2].name == "sf0.5-e4-r0"
     assert plan([1.0], [2, 3, 4], 1)[1].kinds == ("warm",)
     assert plan([1.0], [2, 3, 4], 1) == plan([1.0], [2, 3, 4], 1, [2, 4])
-
-
-def test_queries_are_shuffled_the_same_way_every_time():
-    orders = [PlannedApplication(1.0, 2, repetition).runs() for repetition in (0, 1, 2)]
-    assert all(sorted(name for name, _ in order) == list(tpch_queries.NAMES) for order in orders)
-    assert orders[0] != orders[1] != orders[2] != orders[0]
-    assert orders[0] == PlannedApplication(0.25, 4, 0).runs()
-    both = PlannedApplication(1.0, 2, 0, ("warm", "fresh")).runs()
-    assert both[:22] == orders[0]
-    assert {kind for _, kind in both[22:]} == {"fresh"}
-    assert [name for name, _ in both[22:]] != [name for name, _ in both[:22]]
-
-
-@pytest.mark.parametrize(
-    ("scales", "executors", "repetitions", "message"),
-    [
-        ([], [1], 1, "scale factors"),
-        ([1.0, 1.0], [1], 1, "each once"),
-        ([-1.0], [1], 1, "positive"),
-        ([1.0], [0, 1], 1, "executor counts"),
-        ([float("nan")], [1], 1, "scale factors"),
-        ([1.0], [1], 0, "0 repetitions"),
-    ],
-)
-def test_plan_refuses(scales, executors, repetitions, message):
-    with pytest.raises(ConfigError, match=message):
-        plan(scales, executors, repetitions)
-
-
-def test_fresh_executors_only_at_counts_of_the_plan():
-    with pytest.raises(ConfigError, match=r"fresh executors at \[3\]"):
-        plan([1.0], [1, 2], 1, [3])
-
-
-def test_table_of_runs_reads_as_written(tmp_path):
-    runs = [a_run(), a_run("q22", "fresh", pressure=0.25, scale=0.01), a_run("q02", wait_share=0.9)]
-    for run in runs:
-        append_alone_run(tmp_path, run)
-    assert read_alone_runs(tmp_path) == runs
-    assert [run.contended for run in runs] == [False, False, True]
-    assert read_alone_runs(tmp_path / "nothing") == []
 
 
 def test_a_table_of_something_else_is_refused(tmp_path):
@@ -192,21 +150,3 @@ def test_logs_get_their_names_when_their_application_has_ended(tmp_path):
         "sf1-e2-r0-a0.jsonl": "app-1",
         "sf1-e2-r0-a1.jsonl": "app-2.inprogress",
     }
-
-
-def test_summary_leaves_contended_runs_out():
-    runs = [
-        a_run("q01", duration_s=1.0),
-        a_run("q01", duration_s=3.0, repetition=1),
-        a_run("q02", duration_s=10.0),
-        a_run("q02", duration_s=99.0, repetition=1, wait_share=BUSY),
-        a_run("q01", "fresh", duration_s=7.0),
-    ]
-    table = summary(runs).set_index("kind")
-    warm, fresh = table.loc["warm"], table.loc["fresh"]
-    assert (warm["runs"], warm["contended"], warm["repetitions"]) == (4, 1, 2)
-    assert warm["pass_s"] == 2.0 + 10.0
-    assert warm["noise"] == pytest.approx(2**0.5 / 2.0)
-    assert fresh["start_s"] == 4.0
-    assert fresh["pass_s"] == 7.0
-    assert replace(runs[3], wait_share=QUIET).contended is False

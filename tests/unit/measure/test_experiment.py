@@ -6,11 +6,10 @@ from dataclasses import asdict, replace
 import pytest
 
 from decima.connect.cluster.contention import Load
-from decima.connect.cluster.tpch_queries import NAMES
 from decima.core.errors import ConfigError, SparkError
 from measure.experiment import Experiment, Outcome
 from measure.plan import Plan
-from measure.records import CONTROL, BatchRecord, BatchRun, QueryTimes, read_records
+from measure.records import CONTROL, BatchRecord, QueryTimes, read_records
 
 SMALL = Plan(0.25, executors=2, queries=3, batches=2, repetitions=2, schedulers=("fifo", "fair"), rounds_per_start=3)
 ABOUT = {"schedulers": {"fifo": {}, "fair": {}}}
@@ -54,39 +53,6 @@ def test_every_scheduler_meets_every_batch_in_every_round():
     assert all(block.control == (run.scheduler == CONTROL) for block in blocks for run in block.runs)
 
 
-def test_orders_are_shuffled_and_depend_on_the_seed_alone():
-    plan = replace(SMALL, repetitions=20, control=False)
-    orders = [tuple(run.scheduler for run in plan.runs()[index : index + 2]) for index in range(0, 80, 2)]
-    assert set(orders) == {("fifo", "fair"), ("fair", "fifo")}
-    assert plan.runs() == Plan.from_dict(plan.as_dict()).runs()
-    assert plan.runs() != replace(plan, seed=1).runs()
-
-
-def test_batches_hold_different_queries():
-    plan = Plan(1, queries=12)
-    assert len(set(plan.batch(0))) == 12
-    assert set(plan.batch(0)) <= set(NAMES)
-    assert plan.batch(0) != plan.batch(1)
-    assert sorted(replace(plan, queries=22).batch(0)) == list(NAMES)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"scale": 0}, "expected a positive number"),
-        ({"queries": 23}, "queries must be at most 22"),
-        ({"repetitions": 0}, "repetitions must be a whole number of at least 1"),
-        ({"schedulers": ("fair", "fair")}, "given twice"),
-        ({"schedulers": (CONTROL,)}, "use --control"),
-        ({"schedulers": (), "control": False}, "no scheduler given"),
-        ({"warmups": -1}, "warmups must be a whole number of at least 0"),
-    ],
-)
-def test_plans_that_cannot_be(change, message):
-    with pytest.raises(ConfigError, match=message):
-        replace(SMALL, **change)
-
-
 def test_everything_is_measured_once_and_kept(tmp_path):
     bench = Bench()
     experiment(tmp_path).measure(bench)
@@ -121,15 +87,6 @@ def test_contended_runs_are_repeated_until_the_attempts_are_used_up(tmp_path):
     assert {record.key for record in measured.attempts(once)} == {f"{once.key}-a0", f"{once.key}-a1"}
 
 
-def test_other_processes_make_a_run_contended_too(tmp_path):
-    bench = Bench()
-    busy = Load(run_s=9.0, wait_s=0.0, foreign_share=0.3, load_average=1.0, pressure=None)
-    bench.measure = lambda run, key: Outcome((), busy)
-    measured = experiment(tmp_path, replace(SMALL, attempts=1, batches=1, repetitions=1, control=False))
-    measured.measure(bench)
-    assert all(record.contended for record in measured.records)
-
-
 def test_a_folder_belongs_to_one_plan(tmp_path):
     experiment(tmp_path)
     with pytest.raises(ConfigError, match="another plan: queries is 3 there, 4 here"):
@@ -150,7 +107,3 @@ def test_damaged_records_are_named(tmp_path):
     path.write_text("{")
     with pytest.raises(ConfigError, match="is not JSON"):
         experiment(tmp_path)
-
-
-def test_runs_have_names_for_files():
-    assert BatchRun(1, 0, "weighted_fair").key == "b1-r0-weighted_fair"

@@ -104,15 +104,6 @@ def test_a_run_that_the_service_did_not_steer_is_not_used(folder):
     assert len(measured.scores()) == len(PLAN.runs()) - 1
 
 
-def test_contended_runs_are_kept_in_the_table_and_left_out_of_the_scores(folder):
-    record = replace(folder.records[0], contended=True)
-    write_record(folder.folder, record)
-    measured = collect(reopened(folder))
-    assert measured.runs["contended"].sum() == 1
-    assert len(measured.runs) == len(PLAN.runs())
-    assert len(measured.scores()) == len(PLAN.runs()) - 1
-
-
 def test_what_is_written_is_read_again(folder):
     measured = collect(folder)
     results.write(measured, folder.folder)
@@ -131,11 +122,6 @@ def test_logs_without_the_queries_of_a_record_are_refused(folder, monkeypatch):
     monkeypatch.setattr(collecting, "read_event_log", lambda path: empty)
     with pytest.raises(ConfigError, match="lacks query"):
         collect(folder)
-
-
-def test_nothing_measured_yet(tmp_path):
-    with pytest.raises(DataUnavailableError, match="holds no measured run yet"):
-        collect(Experiment(tmp_path, PLAN, {}))
 
 
 def test_changes_are_paired_by_round(folder):

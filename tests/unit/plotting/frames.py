@@ -67,17 +67,6 @@ def effects():
     )
 
 
-def switches():
-    parts = [("released", "none"), ("released", "reoffer"), ("paper", "none"), ("paper", "runnable_only")]
-    return pandas.concat(
-        [
-            scores(base=base, switch=switch, arrivals=arrivals)
-            for base, switch in parts
-            for arrivals in ("batch", "stream")
-        ]
-    )
-
-
 def waves():
     """Fresh waves take 3 times, first waves twice as long as later ones; level 20 takes 1.5 times level 5."""
     rows = [
@@ -101,27 +90,9 @@ def sweep():
     return pandas.DataFrame(rows, columns=["alpha", "sticky", "stage_rule", "order", "seed", "avg_jct_s"])
 
 
-def stream_jobs(schedulers=("fair", "capped_srw")):
-    rows = [
-        (name, 0, job, f"job{job}", 10.0 * job, 5.0 * (job + 1.0), 2.0 * (job + 1.0) + place)
-        for place, name in enumerate(schedulers)
-        for job in range(30)
-    ]
-    return pandas.DataFrame(rows, columns=["scheduler", "seed", "job", "name", "arrival_s", "work_s", "jct_s"])
-
-
 def series(schedulers=("fair", "capped_srw"), step_s=60.0):
     rows = [(name, 0, step * step_s, step % 3) for name in schedulers for step in range(20)]
     return pandas.DataFrame(rows, columns=["scheduler", "seed", "time_s", "active_jobs"])
-
-
-def example_tasks():
-    rows = [
-        (case, 0, stage, executor, start, start + length)
-        for case, shift in (("critical_path", 5.0), ("optimal", 0.0))
-        for stage, executor, start, length in ((0, 0, 0.0, 2.0), (1, 1, 0.0, 1.0), (2, 0, 2.0 + shift, 3.0))
-    ]
-    return pandas.DataFrame(rows, columns=["case", "job", "stage", "executor", "start_s", "finish_s"])
 
 
 def optimality():
@@ -133,16 +104,6 @@ def optimality():
     return pandas.DataFrame(rows, columns=["batch", "policy", "avg_jct_s"])
 
 
-def accuracy(schemes=("two_level", "one_level", "one_level_perceptron")):
-    rows = [
-        (scheme, seed, iteration, min(0.9 - 0.2 * place, 0.01 * (iteration + seed)), 0.1)
-        for place, scheme in enumerate(schemes)
-        for seed in range(3)
-        for iteration in range(0, 101, 20)
-    ]
-    return pandas.DataFrame(rows, columns=["scheme", "seed", "iteration", "accuracy", "squared_error"])
-
-
 def bounds(arrivals="batch"):
     rows = [
         (arrivals, instance, policy, ratio * (30.0 - instance))
@@ -150,47 +111,6 @@ def bounds(arrivals="batch"):
         for policy, ratio in (("fair", 1.5), ("capped_srw", 1.2), ("search", 1.0), ("lower_bound", 0.6))
     ]
     return pandas.DataFrame(rows, columns=["arrivals", "instance", "policy", "avg_jct_s"])
-
-
-def executed(schedulers=("weighted_fair", "decima")):
-    """Decima takes 10 % more executor time for every job."""
-    rows = [
-        (name, 0, job, 2.0 * (job + 1.0) * (1.1 if name == "decima" else 1.0), 5.0 + place)
-        for place, name in enumerate(schedulers)
-        for job in range(30)
-    ]
-    return pandas.DataFrame(rows, columns=["scheduler", "seed", "job", "executed_s", "executors"])
-
-
-def policy():
-    """Two jobs of four stages, the second without its first stage; embeddings of width 3."""
-    stage_rows = [
-        (job, name, stage, 10, 10 if (job, stage) != (1, 0) else 0, 0.1 * (stage + 1), int((job, stage) == (1, 0)))
-        for job, name in enumerate(("q9-100g", "q2-2g"))
-        for stage in range(4)
-    ]
-    columns = ["job", "name", "stage", "tasks", "unfinished", "duration_s", "finished"]
-    levels = {0: 2, 1: 2, 2: 1, 3: 0}
-    nodes = [(job, stage, levels[stage]) for job in (0, 1) for stage in range(4) if (job, stage) != (1, 0)]
-    values = np.linspace(-1.0, 1.0, len(nodes) * 8).reshape(len(nodes), 8)
-    names = [f"x{k}" for k in range(5)] + [f"e{k}" for k in range(3)]
-    node_table = pandas.concat(
-        [pandas.DataFrame(nodes, columns=["job", "stage", "level"]), pandas.DataFrame(values, columns=names)], axis=1
-    )
-    limits = pandas.DataFrame({"limit": range(5, 11), "w": np.arange(6.0), "used": [1, 2, 3, 3, 3, 3]})
-    return {
-        "policy_stages": pandas.DataFrame(stage_rows, columns=columns),
-        "policy_edges": pandas.DataFrame(
-            [(job, *edge) for job in (0, 1) for edge in ((0, 2), (1, 2), (2, 3))], columns=["job", "parent", "child"]
-        ),
-        "policy_nodes": node_table,
-        "policy_summaries": pandas.DataFrame(np.eye(3), columns=["v0", "v1", "v2"]).assign(job=[0, 1, -1]),
-        "policy_candidates": pandas.DataFrame(
-            [(0, 0, -0.5, 0.2, 0), (0, 1, 0.1, 0.3, 0), (1, 1, 0.4, 0.5, 1)],
-            columns=["job", "stage", "q", "probability", "chosen"],
-        ),
-        "policy_limits": limits.assign(probability=[0.05, 0.05, 0.1, 0.2, 0.3, 0.3]),
-    }
 
 
 def variance():
@@ -212,22 +132,3 @@ def variance():
             explained, columns=["time_s", "time_baseline_s", "input_baseline_s", "share", "parted"]
         ),
     }
-
-
-def latency():
-    by_jobs = [(jobs, jobs, 0.01 * jobs * (1 + place)) for jobs in (1, 10, 100) for place in range(5)]
-    return pandas.DataFrame(by_jobs, columns=["jobs", "active_jobs", "latency_ms"])
-
-
-def learning():
-    """Curves of a setting: the recipe with two seeds, which ends at 40 s, and one variant, which ends at 50 s."""
-    curves = []
-    for variant, seed in (("recipe", 0), ("recipe", 1), ("limit per stage", 0)):
-        end = 40.0 if variant == "recipe" else 50.0
-        about = (f"{variant}-{seed}", "tpch-batch", "fast", variant, seed)
-        for step in range(5):
-            curves.append((*about, 10 * step, 60.0 * step, 200.0 * step, end + 40 - 10 * step, end + 42 - 10 * step))
-    about = ["run", "setting", "recipe", "variant", "seed"]
-    measured = ["iteration", "wall_s", "cpu_s", "val_greedy", "val_sampled"]
-    references = {"scheduler": ["fair", "weighted_fair", "capped_srw"], "avg_jct_s": [60.0, 50.0, 45.0]}
-    return pandas.DataFrame(curves, columns=[*about, *measured]), pandas.DataFrame(references)

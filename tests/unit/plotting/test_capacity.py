@@ -7,9 +7,8 @@ import pytest
 from decima.plotting import capacity, style
 from decima.systems.spark.capacity import PARTS, run_recording, time_parts
 from decima.systems.spark.schedulers import make_scheduler
-from tests.toy_jobs import one_stage
 from tests.unit.plotting.frames import texts
-from tests.unit.systems.spark.test_capacity import WIDE, recording
+from tests.unit.systems.spark.test_capacity import WIDE
 
 
 def points(loads=(1.0,), cost=np.nan):
@@ -39,36 +38,11 @@ def test_curve_has_a_line_per_scheduler_and_marks():
     assert axes.get_ylabel() == "run time (s)"
 
 
-def test_several_loads_are_in_the_labels():
-    axes = capacity.time_curve(points(loads=(1.0, 2.0)), measure="run_s")
-    assert [line.get_label() for line in axes.lines] == [
-        *("fifo, load 1", "fifo, load 2"),
-        *("fair, load 1", "fair, load 2"),
-    ]
-
-
 @pytest.mark.parametrize(("cost", "label"), [(np.nan, "executor hours"), (0.5, "cost")])
 def test_cost_or_hours(cost, label):
     axes = capacity.cost_curve(points(cost=cost), measure="run_s")
     assert axes.get_xlabel() == label
     assert texts(axes.texts) == ["1", "2", "4"]  # once: the curves have the same
-
-
-def test_a_label_replaces_the_name_of_the_scheduler():
-    named = points().assign(label="first come")
-    assert {line.get_label() for line in capacity.cost_curve(named, measure="run_s").lines} == {"first come"}
-
-
-def test_predictions_beside_what_was_recorded():
-    rows = [(1, 1, 10.0, 11.0), (1, 1, 12.0, 9.0), (1, 2, 6.0, 5.0), (2, 1, 9.0, 11.0)]
-    sums = pandas.DataFrame(rows, columns=["source", "slots", "predicted_s", "recorded_s"])
-    lines = {line.get_label(): line for line in capacity.predicted_sums(sums).lines}
-    assert lines["from 1"].get_ydata().tolist() == [11.0, 6.0]
-    assert lines["recorded"].get_ydata().tolist() == [11.0, 9.0, 5.0, 11.0]
-    rows = [(1, 1, 16.2), (1, 2, 17.0), (2, 1, 11.0), (2, 2, 15.0)]
-    errors = pandas.DataFrame(rows, columns=["source", "slots", "query_percent"])
-    axes = capacity.error_matrix(errors)
-    assert texts(axes.texts) == ["16 %", "17 %", "11 %", "15 %"]
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +74,6 @@ def test_page_needs_nothing_else(wide):
     assert all(address.startswith(("#", "data:")) for address in addresses)
     assert {address[1:] for address in addresses if address.startswith("#")} <= set(names)
     assert text == capacity.page("Capacity & cost", sections)
-
-
-def test_times_of_jobs_count_from_their_arrival():
-    late = recording(one_stage(1, 2.0), one_stage(1, 2.0, at_s=8.0, name="late"))
-    figure = capacity.schedule(run_recording(late, make_scheduler("fifo"), 1), "1 executor")
-    assert figure.axes[0].get_title("left") == "1 executor: average JCT 2.0 s"
 
 
 def test_queries_of_one_application_have_colours_of_their_own(wide):

@@ -138,7 +138,7 @@ class TestPage:
         last = tasks[tasks["stage"] == "2 (stage 2)"].iloc[0]
         assert (last["cause"], last["waited"]) == ("its stage waited for stage 1 (stage 1) until 6.00 s", 0.0)
 
-    def test_idle_time_is_all_between_tasks_and_has_its_reasons(self):
+    def test_idle_time_is_all_between_tasks(self):
         result = run()
         chart = explore(result).layout.select_one({"name": "gantt 0"})
         gaps = pandas.DataFrame(chart.select_one({"name": "gaps 0"}).data_source.data)
@@ -245,27 +245,6 @@ class TestBrowser:
             "task 1 of 2: 2.00 s to 3.00 s (1.00 s)",
             "its job arrived at 0.00 s; it then waited 2.00 s for an executor, 2.00 s of it for the move",
         ]
-
-    @pytest.mark.parametrize(
-        ("time_s", "executor", "reasons"),
-        [
-            (1.0, 1, "2.00 s it moves to report (job 0)"),
-            (4.5, 1, "3.00 s no task could start: all that are left wait for parent stages"),
-            (12.0, 1, "13.50 s there is no job in the system; "),
-            (21.0, 0, "13.50 s there is no job in the system; 0.50 s no task could start"),
-        ],
-    )
-    def test_why_an_executor_idles(self, time_s, executor, reasons, page):
-        lines = page.move(time_s, executor)
-        assert lines[0].startswith(f"idle, executor {executor}, ")
-        assert reasons in lines[1]
-
-    def test_idle_time_in_a_slot_says_so(self, browser, tmp_path):
-        explore(run(Waiting())).save(tmp_path / "slots.html")
-        slots = Page(browser, tmp_path / "slots.html")
-        assert (
-            "the scheduler keeps it free; of it 2.00 s with a stage withheld by an idle slot" in slots.move(1.0, 0)[1]
-        )
 
     def test_a_chosen_job_stands_out_and_shows_its_dag(self, page):
         assert page.shown("stages") == page.shown("chosen 0") == page.shown("veil 0") == []

@@ -1,5 +1,3 @@
-import time
-
 import matplotlib.colors
 import numpy as np
 import pandas
@@ -7,9 +5,7 @@ import pytest
 
 import decima
 from decima.plotting import style
-from decima.plotting.gantt import colors_of_largest, gantt, gantt_grid, gantt_stack, job_colors
-from decima.workload import synthetic_batch
-from tests.drivers import Delaying
+from decima.plotting.gantt import gantt, gantt_grid, gantt_stack, job_colors
 from tests.unit.plotting import frames
 
 
@@ -39,11 +35,6 @@ def test_idle_time_in_slots_is_hatched():
     assert not [child for child in gantt(fair()).get_children() if child.get_gid() == "slots"]
 
 
-def test_the_chart_of_a_run_hatches_its_slots():
-    result = decima.simulate(synthetic_batch(3), Delaying("fair"), 5, log=True)
-    assert len(artist(gantt(result), "slots").get_paths()) == len(result.log.delays()) > 0
-
-
 @pytest.mark.parametrize(
     ("system", "jobs", "scheduler", "title"),
     [
@@ -59,12 +50,6 @@ def test_a_result_of_every_system_is_drawn_by_one_function(system, jobs, schedul
     assert [axes.get_xlabel() for axes in charts] == ["", "time (s)"]
 
 
-def test_names_of_nodes_can_be_read_on_their_colours():
-    axes = gantt(decima.simulate("canonical", "heft", system="heterogeneous"))
-    colors = {text.get_text(): text.get_color() for text in axes.texts}
-    assert (colors["n8"], colors["n2"]) == ("white", "black")  # on nearly black, on yellow
-
-
 def test_idle_is_white_completions_are_black_lines_and_labels_hold_units():
     axes = gantt(fair(), executors=3, title="fair")
     idle = artist(axes, "idle")
@@ -75,11 +60,6 @@ def test_idle_is_white_completions_are_black_lines_and_labels_hold_units():
     assert matplotlib.colors.same_color(lines.get_color(), style.COMPLETION)
     assert axes.get_title(loc="left") == "fair: average JCT 3.5 s"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (s)", "executor")
-
-
-def test_jct_counts_from_arrival():
-    arrival_s = pandas.Series({0: 1.0, 1: 2.0, 2: 99.0})
-    assert gantt(fair(), arrival_s=arrival_s).get_title(loc="left") == "average JCT 2.0 s"
 
 
 def test_panels_share_the_time_axis_and_the_colours_of_the_jobs_which_they_list():
@@ -105,31 +85,3 @@ def test_job_colours_are_distinct_and_neither_idle_nor_completion(number):
 def test_jobs_that_follow_each_other_differ_clearly_even_if_there_are_many():
     rgb = np.array([matplotlib.colors.to_rgb(color) for color in job_colors(500)])
     assert np.linalg.norm(np.diff(rgb, axis=0), axis=1).min() > 0.2
-
-
-def test_twelve_thousand_tasks_are_quick():
-    rng = np.random.default_rng(0)
-    number = 12_000
-    start_s = np.sort(rng.uniform(0.0, 300.0, number))
-    tasks = pandas.DataFrame(
-        {
-            "job": rng.integers(0, 20, number),
-            "stage": 0,
-            "executor": rng.integers(0, 50, number),
-            "start_s": start_s,
-            "finish_s": start_s + 0.3,
-        }
-    )
-    begin = time.process_time()
-    figure = gantt(tasks).figure
-    figure.canvas.draw()
-    assert time.process_time() - begin < 15.0
-
-
-def test_the_largest_jobs_have_colours_of_their_own_and_the_others_are_grey():
-    number = 14
-    colors = colors_of_largest(pandas.Series([float(1 + job) for job in range(number)]))
-    assert list(colors) == list(range(number))[::-1]
-    assert list(colors.values())[:10] == job_colors(10)
-    rgb = np.array([matplotlib.colors.to_rgb(colors[job]) for job in range(4)])
-    assert (np.ptp(rgb, axis=1) == 0.0).all()

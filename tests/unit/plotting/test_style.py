@@ -57,25 +57,6 @@ def test_any_two_colours_of_schedulers_differ_for_everybody(matrix):
     assert min(near.values()) > 18.0, min(near, key=near.get)
 
 
-def test_an_unknown_scheduler_gets_a_look_that_depends_on_its_name_alone():
-    look = style.scheduler_style("my_own")
-    assert look == style.scheduler_style("my_own")
-    assert look.label == "my own"
-    assert look.color not in {appearances()[name].color for name in ("fifo", "fair", "weighted_fair", "capped_srw")}
-
-
-def test_display_order_is_that_of_the_table_with_unknown_names_last():
-    names = ["mine", "capped_srw", "fifo", "fifo", "also_mine"]
-    assert style.display_order(names) == ["fifo", "capped_srw", "mine", "also_mine"]
-
-
-def test_context_leaves_the_callers_settings_alone():
-    before = dict(matplotlib.rcParams)
-    with style.context():
-        assert matplotlib.rcParams["pdf.fonttype"] == 42
-    assert dict(matplotlib.rcParams) == before
-
-
 def figure():
     made = style.new_figure()
     made.subplots().plot([1, 2], [3, 4])
@@ -154,19 +135,6 @@ def test_a_notebook_shows_a_figure_as_png():
     assert made.alt == "Chart: Curve, time (s), jobs"
 
 
-@pytest.mark.parametrize(
-    ("number", "noun", "text"), [(1, "seed", "1 seed"), (20, "batch", "20 batches"), (1500, "task", "1,500 tasks")]
-)
-def test_count(number, noun, text):
-    assert words.count(number, noun) == text
-
-
 def test_job_label():
     assert words.job_label("q9-100g") == "Q9, 100 GB"
     assert words.job_label("etl-nightly") == "etl-nightly"
-
-
-def test_the_largest_number_shown_is_not_far_from_the_others():
-    assert style.largest_shown([1.0, 2.0, 3.0, 400.0]) == 3.0
-    assert style.largest_shown([1.0, 2.0, 9.0]) == 9.0
-    assert style.largest_shown([7.0]) == 7.0

@@ -83,13 +83,6 @@ def test_slug_is_the_label_for_file_names(label, slug):
     assert Workload((Job(make_profile()),), label).slug == slug
 
 
-def test_empty_workload_is_refused():
-    with pytest.raises(WorkloadError, match="'mine' has no jobs; expected at least one"):
-        Workload((), "mine")
-    with pytest.raises(WorkloadError, match="label is ''"):
-        Workload((Job(make_profile()),), "")
-
-
 def test_describe_is_in_seconds():
     profile = make_profile(
         make_stage("a", 10, fresh=[[]], first=[[]], rest=[[500]]),
@@ -110,12 +103,6 @@ def names(workload):
     return [job.name for job in workload.jobs]
 
 
-def test_longer_stream_begins_like_a_shorter_one():
-    short, long = (poisson(PROFILES, n, 25.0, seed=5, label="x") for n in (10, 100))
-    assert names(long)[:11] == names(short)
-    assert long.arrival_ms[:11].tolist() == short.arrival_ms.tolist()
-
-
 def test_gaps_scale_with_their_mean_and_leave_the_jobs_alone():
     one, two = (poisson(PROFILES, 20, mean, seed=1, label="x") for mean in (25.0, 50.0))
     assert names(one) == names(two)
@@ -130,13 +117,6 @@ def test_gaps_are_exponential_and_choice_is_uniform():
     assert abs(gaps_s.std() / 45.0 - 1.0) < 0.05
     share = np.bincount(workload.profile_index, minlength=5) / 20_000
     assert np.abs(share - 0.2).max() < 5 * np.sqrt(0.16 / 20_000)
-
-
-def test_explicit_arrivals():
-    workload = explicit(PROFILES[:3], [0.0, 1.5, 1.5], label="mine")
-    assert workload.arrival_ms.tolist() == [0.0, 1500.0, 1500.0]
-    assert workload.initial.tolist() == [True, False, False]
-    assert workload.label == "mine"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 import decima
 from decima.core.errors import DataUnavailableError, WorkloadError
-from decima.workload import Job, Workload, load, parquet, save, synthetic_poisson, tpch_poisson, tpch_profile
-from tests.profiles import make_profile, make_stage
+from decima.workload import Job, Workload, load, parquet, save, tpch_profile
+from tests.profiles import make_profile
 
 SIMPLE = """[
   {"name": "etl",
@@ -63,15 +63,6 @@ def test_a_dozen_lines_are_enough(tmp_path):
     assert (second.name, second.profile.stages[0].name) == ("job-1", "0")
 
 
-def test_parents_may_be_named_before_they_are_defined(tmp_path):
-    stages = [
-        {"name": "b", "tasks": 1, "parents": ["a"], "duration_ms": 1},
-        {"name": "a", "tasks": 1, "duration_ms": 2},
-    ]
-    profile = load(write(tmp_path, [{"stages": stages}])).profiles[0]
-    assert profile.stages[0].parents == (1,)
-
-
 def test_jobs_may_share_a_profile(tmp_path):
     content = {
         "label": "nightly",
@@ -95,28 +86,6 @@ def round_trip(workload, folder):
     return load(folder / "saved.json")
 
 
-def test_round_trips(tmp_path):
-    one, two = make_profile(), make_profile(make_stage(tasks=9))
-    namesakes = Workload((Job(one), Job(two), Job(one, 5.5, name="other")), "namesakes")
-    for workload in (synthetic_poisson(30, 25.0, seed=2, sizes=["xs", "s"]), namesakes):
-        assert same(round_trip(workload, tmp_path), workload)
-
-
-def test_round_trips_beside_tpch(tmp_path, tpch_data):
-    impostor = type(make_profile())("q9-10g", (make_stage(),), "tpch")  # saved in full
-    for workload in (tpch_poisson(40, 25.0, seed=3), Workload((Job(impostor),), "x")):
-        assert same(round_trip(workload, tmp_path), workload)
-
-
-def test_saved_twice_is_the_same_text(tmp_path):
-    workload = load(write(tmp_path, SIMPLE))
-    again = round_trip(workload, tmp_path)
-    assert same(again, workload)
-    text = (tmp_path / "saved.json").read_text()
-    round_trip(again, tmp_path)
-    assert (tmp_path / "saved.json").read_text() == text
-
-
 def test_tpch_jobs_are_references(tmp_path, tpch_data):
     content = [
         {"size": "10g", "query": 9, "arrival_ms": 0, "initial": True},
@@ -129,11 +98,6 @@ def test_tpch_jobs_are_references(tmp_path, tpch_data):
         {"size": "10g", "query": 9, "arrival_ms": 0, "initial": True},
         {"size": "2g", "query": 1, "arrival_ms": 4.5, "initial": False},
     ]
-
-
-def test_own_jobs_and_tpch_jobs_mix(tmp_path, tpch_data):
-    content = [{"stages": [{"tasks": 1, "duration_ms": 5}]}, {"size": "100g", "query": 2}]
-    assert [job.profile.source for job in load(write(tmp_path, content)).jobs] == ["json", "tpch"]
 
 
 def test_parquet_of_profiles_is_a_batch(tmp_path):

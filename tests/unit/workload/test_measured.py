@@ -1,5 +1,4 @@
 import json
-import time
 
 import numpy as np
 import pytest
@@ -64,11 +63,6 @@ def test_names_say_query_and_scale(name, parts):
     assert profile_name(*parts) == name
 
 
-def test_other_names_are_refused():
-    with pytest.raises(WorkloadError, match="expected a name like"):
-        parse_name("etl")
-
-
 def test_sizes_select_profiles():
     size = f"{scales()[0]:g}g"
     assert measured_profiles(size, [3])[0] is measured_profiles("paper", [3])[0]
@@ -89,21 +83,6 @@ def test_stored_profiles_are_what_measurements_and_model_give():
                 for one, two in zip(getattr(mine, wave), getattr(other, wave), strict=True):
                     # Mathematical libraries differ in the last digit, which a tenth of a millisecond can show.
                     np.testing.assert_allclose(one, two, atol=0.11)
-
-
-def test_they_are_read_quickly():
-    embedded_profiles()  # imports
-    embedded._table.cache_clear()
-    begin = time.process_time()
-    embedded_profiles()
-    assert time.process_time() - begin < 4.0  # 0.2 s alone on a machine
-
-
-def test_graphs_are_the_measured_ones():
-    for query, profile in enumerate(embedded_profiles("100g"), 1):
-        graph = [stage.parents for stage in measured_profiles("all", [query])[0].stages]
-        assert [stage.parents for stage in profile.stages] == graph
-        assert profile.name == f"q{query}-100g"
 
 
 def test_work_and_tasks_grow_with_the_size():
@@ -134,16 +113,6 @@ def test_work_is_near_that_of_the_papers_jobs():
     assert 0.6 < work[: round(0.23 * len(work))].sum() / work.sum() < 0.85  # 0.63; the paper states 0.82
     tasks = [stage.num_tasks for profile in embedded_profiles() for stage in profile.stages]
     assert 30 < np.mean(tasks) < 250  # 126
-
-
-def test_sizes_select_embedded_profiles():
-    assert "extrapolated" in embedded.LABEL
-    assert not any(profile.name.endswith("-80g") for profile in embedded_profiles("paper"))
-    assert embedded_profiles("10g")[8] is embedded.embedded_profile("10g", 9)
-    bad = [("1g", [1], "embedded size '1g' is unknown"), ([], [1], "no embedded size"), ("2g", [0], "query 0")]
-    for sizes, queries, message in bad:
-        with pytest.raises(WorkloadError, match=message):
-            embedded_profiles(sizes, queries)
 
 
 def model(fresh=0.0, first=0.0, rest=0.0, growing=0.0, fixed=0.0, overhead_ms=0.0):
@@ -181,11 +150,6 @@ def test_durations_follow_the_exponents():
     np.testing.assert_allclose(last.first[1], 30.0)
 
 
-def test_a_query_has_its_own_exponent():
-    usual, special = (extrapolate(model(rest=0.5), scale=1.0, levels=(4,), query=query) for query in (1, 2))
-    np.testing.assert_allclose(np.mean(special.stages[0].rest[0]), 2.0 * np.mean(usual.stages[0].rest[0]), rtol=1e-2)
-
-
 def test_wide_tasks_do_the_work_of_several_less_the_cost_of_starting_them():
     scan, last = extrapolate(model(overhead_ms=20.0), scale=16.0, partition=4, levels=(2,)).stages
     assert scan.num_tasks == 32
@@ -205,20 +169,6 @@ def test_a_wave_that_was_not_measured_comes_from_the_next_scale():
     assert new.stages[0].fresh[0] == [900.0]
     assert new.stages[0].first[0] == [100.0]
     assert len(new.stages[1].fresh[0]) == 0
-
-
-def test_overhead_is_never_more_than_the_quickest_task():
-    waves = {"fresh": np.empty(0), "first": np.array([50.0]), "rest": np.array([10.0, 20.0])}
-    wide = scaling_model.widen(waves, 3, 1000.0)
-    np.testing.assert_allclose(wide["first"], 50.0 + 2 * (15.0 - 10.0))
-    assert len(wide["fresh"]) == 0
-
-
-def test_waves_are_as_long_as_a_run_would_record():
-    scan, last = extrapolate(model(), levels=(1, 2, 40), scale=0.5).stages  # 4 tasks
-    assert [len(values) for values in scan.first] == [1, 2, 2]
-    assert [len(values) for values in scan.rest] == [3, 2, 0]
-    assert [len(values) for values in last.first] == [1, 1, 1]
 
 
 def test_samples_are_in_proportion_and_no_level_is_empty():

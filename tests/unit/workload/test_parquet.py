@@ -6,7 +6,7 @@ import pytest
 from pyarrow import parquet
 
 from decima.core.errors import WorkloadError
-from decima.workload.parquet import read_metadata, read_profiles, write_profiles
+from decima.workload.parquet import read_profiles, write_profiles
 from tests.profiles import make_profile, make_stage
 
 
@@ -74,22 +74,10 @@ def test_bad_requests_are_refused_by_name(tmp_path, column, values, message):
     refuse(path, rf"requests\.parquet: .*{message}")
 
 
-def test_metadata_names_format_and_version(path):
-    assert read_metadata(path) == {"format": "decima-profiles", "version": "1", "note": "made for a test"}
-
-
 def test_no_profile_writes_no_file(tmp_path):
     with pytest.raises(WorkloadError, match="no job profile to write"):
         write_profiles([], tmp_path / "none.parquet")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_flipped_byte_in_the_data(path):
-    content = bytearray(path.read_bytes())
-    for position in range(60, 90):
-        content[position] ^= 0xFF
-    path.write_bytes(content)
-    refuse(path, "truncated, damaged or not a parquet file")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import hashlib
-import time
 from itertools import pairwise
 
 import networkx
@@ -7,7 +6,6 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError, WorkloadError
-from decima.systems.spark.policy.task import JobSequence, Task
 from decima.workload import SyntheticParameters, synthetic_batch, synthetic_profiles
 from decima.workload.sources import PRESETS, get_source, parse_jobs
 from decima.workload.synthetic import default_profiles
@@ -34,21 +32,10 @@ def test_default_profiles_never_change():
     assert digest(default_profiles()) == DEFAULT_DIGEST
 
 
-def test_default_profiles_are_made_quickly():
-    synthetic_profiles(7)  # imports
-    start = time.process_time()
-    assert len(synthetic_profiles()) == 154
-    assert time.process_time() - start < 5.0  # 0.2 s alone on a machine
-
-
 def test_seed_decides():
     one, two, other = synthetic_profiles(20, 1), synthetic_profiles(20, 1), synthetic_profiles(20, 2)
     assert all(a.equals(b) for a, b in zip(one, two, strict=True))
     assert not any(a.equals(b) for a, b in zip(one, other, strict=True))
-
-
-def test_longer_set_begins_like_a_shorter_one():
-    assert all(a.equals(b) for a, b in zip(synthetic_profiles(9, 3), synthetic_profiles(30, 3)[:9], strict=True))
 
 
 def test_default_work_is_heavy_tailed_and_near_tpch():
@@ -95,13 +82,6 @@ def test_waves_and_inflation_are_as_asked_for():
     assert mean_ratio(profiles, lambda s: s.first[level], lambda s: s.rest[level]) == pytest.approx(2.0, rel=0.02)
     assert mean_ratio(profiles, lambda s: s.rest[2], lambda s: s.rest[0]) == pytest.approx(2 / 1.02, rel=0.02)
     assert mean_ratio(profiles, lambda s: s.rest[1], lambda s: s.rest[0]) == pytest.approx(1.5 / 1.02, rel=0.02)
-
-
-def test_work_of_a_class_is_as_asked_for():
-    parameters = SyntheticParameters(class_names=("a", "b"), class_work_s=(100.0, 5000.0), work_spread=0.0)
-    work = work_s(synthetic_profiles(20, 0, parameters))
-    np.testing.assert_allclose(work[::2], 100.0, rtol=0.02)  # durations are whole milliseconds
-    np.testing.assert_allclose(work[1::2], 5000.0, rtol=0.02)
 
 
 def test_no_later_wave_where_every_task_has_an_executor():
@@ -159,13 +139,6 @@ def test_bad_parameters_are_named(change, message):
     assert message in str(caught.value)
 
 
-def test_bad_count_and_seed():
-    with pytest.raises(ConfigError, match="count is 0"):
-        synthetic_profiles(0)
-    with pytest.raises(ConfigError, match="seed is -1"):
-        synthetic_profiles(5, -1)
-
-
 # Two classes of jobs, bursts on a clock and mixtures: lengths, shares, load, and texts that make no sense.
 
 
@@ -183,14 +156,6 @@ def names(workload):
 def is_of(workload, name):
     """Which jobs are of a class."""
     return np.array([job.startswith(name) for job in names(workload)])
-
-
-def test_a_job_is_one_task_of_its_length_by_default():
-    long, short = TwoClasses().profiles()
-    for profile, length_ms in ((long, 50_000.0), (short, 10_000.0)):
-        (stage,) = profile.stages
-        assert stage.num_tasks == 1
-        assert [wave[0].tolist() for wave in (stage.fresh, stage.first, stage.rest)] == [[length_ms]] * 3
 
 
 def test_tasks_and_dags_share_the_work_of_a_job():
@@ -226,11 +191,6 @@ def test_lengths_follow_a_normal_distribution_drawn_again_at_or_below_0(mean_s, 
     assert np.std(lengths) == pytest.approx(again.std(), rel=0.02)
 
 
-def test_profiles_are_the_same_objects_for_all_seeds_and_shares():
-    one, other = drawn("two_class:n=5,sigma_s=8", 1), drawn("two_class:n=9,sigma_s=8,share=0.2", 2)
-    assert all(a is b for a, b in zip(one.universe, other.universe, strict=True))
-
-
 def test_another_share_moves_jobs_between_classes_and_changes_nothing_else():
     one, more = (drawn(f"two_class:n=400,interarrival_s=10,sigma_s=8,share={share}") for share in (0.3, 0.6))
     assert one.arrival_ms.tolist() == more.arrival_ms.tolist()
@@ -240,13 +200,6 @@ def test_another_share_moves_jobs_between_classes_and_changes_nothing_else():
     lengths = [drawn(f"two_class:n=50,long_s={length},interarrival_s=9") for length in (50, 70)]
     assert names(lengths[0]) == names(lengths[1])
     assert lengths[0].arrival_ms.tolist() == lengths[1].arrival_ms.tolist()
-
-
-def test_another_alpha_keeps_the_jobs_that_stay_in_their_part():
-    one, more = (drawn(f"mixed:alpha={alpha},{EMBEDDED},n=300,interarrival_s=10") for alpha in (0.3, 0.7))
-    rest = ~(is_of(more, "long") | is_of(more, "short"))
-    assert 50 < rest.sum() < 130
-    assert np.array_equal(np.array(names(one))[rest], np.array(names(more))[rest])
 
 
 def test_ends_of_alpha_are_the_two_sources():
@@ -272,11 +225,6 @@ def test_short_jobs_come_on_the_clock_and_long_ones_between():
     assert names(longer)[:4000] == names(workload)
 
 
-@pytest.mark.parametrize(("share", "name"), [(0, "short"), (1, "long")])
-def test_a_clock_with_one_class(share, name):
-    assert set(names(drawn(f"clocked:share={share},n=100,interarrival_s=1"))) == {name}
-
-
 def test_a_clocked_source_has_poisson_streams_as_well():
     twin = get_source("clocked").poisson(50, 3.0, 1, share=0.1)
     assert len(set(twin.arrival_ms.tolist())) == 51
@@ -300,24 +248,6 @@ def test_a_preset_can_be_changed():
     assert batch.initial.tolist() == [True] * 3
     assert parse_jobs("rare_long:share=0.5").options["share"] == 0.5
     assert parse_jobs(f"half_tpch:{EMBEDDED}").interarrival_s > 10.0
-
-
-def test_load_of_a_source_whose_profiles_are_equally_likely():
-    source = get_source("embedded")
-    mean_s = np.mean([profile.work_ms for profile in source.profiles("2g")]) / 1000.0
-    assert parse_jobs("embedded:2g,load=0.5,executors=10").interarrival_s == pytest.approx(mean_s / 5.0, rel=1e-12)
-    low, high = parse_jobs("embedded:2g,load=0.4-0.8,executors=10").interarrival_s
-    assert (low, high) == pytest.approx((mean_s / 8.0, mean_s / 4.0), rel=1e-12)
-
-
-def test_tasks_of_training_draw_the_same_streams():
-    task = Task.of_jobs("clocked_bursts:n=60", executors=10)
-    assert Task.from_dict(task.as_dict()) == task
-    assert task.streaming
-    expected = drawn("clocked_bursts:n=60", 7)
-    got = task.workload(JobSequence(7, task.interarrival_s))
-    assert names(got) == names(expected)
-    assert got.arrival_ms.tolist() == expected.arrival_ms.tolist()
 
 
 def test_the_digest_tells_parameters_apart():

@@ -181,9 +181,6 @@ def test_bytes_that_are_no_text(tmp_path):
         decima.load(tmp_path / "x.dot")
 
 
-# ---- folders --------------------------------------------------------------------------------------------------------
-
-
 def test_a_folder_is_a_batch_or_an_instance_for_each_file(tmp_path, put, monkeypatch):
     for name in ("graph.dax", "graph.dot", "flow13.json"):
         put(name, FORMATS[name])

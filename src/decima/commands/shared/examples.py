@@ -47,10 +47,9 @@ EXAMPLES = {
     "workload import": "workload import workflow.json --out instance.json",
     "workload vms": "workload vms",
     "workload from-spark": "workload from-spark /var/spark-events --out jobs.parquet",
-    "workload alibaba": "workload alibaba --part test --fraction 0.1 --out tenth.json",
     "bench list": "bench list",
     "bench run": "bench run my_scheduler.py:Mine --out mine.json",
-    "bench report": "bench report results/ --out page.html",
+    "bench report": "bench report results/ --out page.md",
     "bench check": "bench check mine.json",
     "bench score": "bench score rule.py --task embedded-batch",
     "data fetch": "data fetch tpch",
@@ -61,7 +60,6 @@ EXAMPLES = {
     "experiment": "spark experiment fifo fair decima:spark-batch --out runs/experiment",
     "model": "spark model data/spark --out measured",
     "profile": "spark profile --scale 0.25 --executors 1 2 4 --out runs/profile",
-    "slim": "spark slim runs/profile --out data/spark",
     "validate": "spark validate --scale 0.25 --executors 4 --out runs/validate",
 }
 

@@ -139,6 +139,17 @@ RENAMED = {
 # Commands and options that are gone, with the last version that has them or what replaces them.
 _LAST = "version 0.2.0 is the last one that has it"
 REMOVED = {"bench duel": _LAST, "optimum --fluid": _LAST, "optimum --solver": "OR-Tools is used where it is installed"}
+REMOVED |= {
+    "tune --checkpoint": _LAST,
+    "simulate --time-limit-s": "expected --set settings.time_limit_ms=MS",
+    "optimum --best-only": _LAST,
+    "optimum --runnable-only": _LAST,
+    "models --json": "expected decima.models() in Python",
+    "bench --many": "expected decima bench score DIR/*.py",
+    "data --force": "damaged files are fetched again without it",
+    "spark slim": _LAST,
+    "workload alibaba": "expected decima workload write alibaba:part=test --out FILE",
+}
 REMOVED |= dict.fromkeys(("simulate --service", "compare --service"), "expected --scheduler remote:HOST:PORT")
 
 

@@ -55,7 +55,7 @@ class ClusterOptions:
         list[str] | None, set_option("Change a setting (settings.moving_delay_ms=0); may be repeated.")
     ] = None
 
-    def settings(self, time_limit_s: float | None = None) -> Settings:
+    def settings(self) -> Settings:
         """Settings of the simulator.
 
         Raises:
@@ -64,9 +64,9 @@ class ClusterOptions:
         from decima.systems.spark.settings import Settings
 
         texts = changed_texts(self.changes, "settings")["settings"]
-        return self.of_values(read_fields(texts, Settings, "--set settings."), time_limit_s)
+        return self.of_values(read_fields(texts, Settings, "--set settings."))
 
-    def of_values(self, values: dict[str, Any], time_limit_s: float | None = None) -> Settings:
+    def of_values(self, values: dict[str, Any]) -> Settings:
         """Settings of the simulator, some of them by name.
 
         Raises:
@@ -75,7 +75,7 @@ class ClusterOptions:
         from decima.systems.spark.settings import settings_from
 
         by_option = {"executors": self.executors, "classes": self.classes, "durations": self.durations}
-        return settings_from(self.mode, values, time_limit_s=time_limit_s, **by_option)
+        return settings_from(self.mode, values, **by_option)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Options(ClusterOptions):
 
     jobs: Jobs = "tpch"
 
-    def of_values(self, values: dict[str, Any], time_limit_s: float | None = None) -> Settings:
+    def of_values(self, values: dict[str, Any]) -> Settings:
         """Settings of the simulator; jobs of event logs bring defaults, which a line says."""
         from decima.core.system import with_defaults
 
@@ -98,7 +98,7 @@ class Options(ClusterOptions):
         if taken:
             change = "--set settings.NAME=VALUE changes them"
             typer.echo(f"{self.jobs} brings settings of its cluster: {taken} ({change})")
-        return super().of_values(merged, time_limit_s)
+        return super().of_values(merged)
 
     def spec(self) -> JobSpec:
         """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""
@@ -109,17 +109,6 @@ class Options(ClusterOptions):
     def files(self) -> tuple[Path | None, ...]:
         """Files that are read, which no output may replace."""
         return (self.spec().path,)
-
-
-@dataclass(frozen=True)
-class SimulateOptions(Options):
-    """Options of one run."""
-
-    time_limit_s: Annotated[float | None, option("S", "End the run at this time.", show_default="none")] = None
-
-    def settings(self) -> Settings:
-        """Settings of the simulator."""
-        return super().settings(self.time_limit_s)
 
 
 def result_fields(result: Result) -> dict[str, Any]:
@@ -198,7 +187,7 @@ class TrainOptions(ClusterOptions):
 
 
 OPTIONS: Mapping[str, type] = {
-    "simulate": SimulateOptions,
+    "simulate": Options,
     "compare": Options,
     "tune": Options,
     "optimum": KnownOptions,

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.connect.eventlog.events import EventRecords
-from decima.connect.eventlog.fields import FIELDS
+from decima.connect.eventlog.events import FIELDS, EventRecords
 from decima.connect.eventlog.files import MAX_LINE_BYTES, MAX_VALUES, Damage, LogFiles, find_logs, read_lines
 from decima.connect.eventlog.queries import NOTHING, find_runs
 from decima.connect.eventlog.report import (

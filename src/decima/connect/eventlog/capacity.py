@@ -218,7 +218,7 @@ class CapacityReport:
         head = ["executors", *(name[:-2] for name in times), "95 % interval", "hours", "cost", "used", "error"]
         for (scheduler, load), rows in self.points.groupby(["scheduler", "load"], sort=False):
             lines.append(f"{scheduler}, load {load:g}")
-            table = [head]
+            table = []
             for row in self._shown(rows).itertuples():
                 mark = "*" if row.extrapolated else ""
                 low, high = (getattr(row, f"{times[0]}_{side}") for side in ("low", "high"))
@@ -228,11 +228,8 @@ class CapacityReport:
                     "-" if math.isnan(low) else f"{low:.1f} to {high:.1f}", f"{row.executor_hours:.3g}", cost,
                     f"{100.0 * row.utilization:.0f} %", f"±{row.error_percent:.0f} %",
                 ])  # fmt: skip
-            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-            lines += [
-                "  " + "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-                for cells in table
-            ]
+            shown = pandas.DataFrame(table, columns=head).to_string(index=False)
+            lines += [f"  {line}" for line in shown.splitlines()]
         lines += self.dynamic_lines()
         lines += self.recorded_lines()
         lines += [f"warning: {warning}" for warning in self.warnings()]

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import grpc
 from google.protobuf.message import Message
@@ -23,17 +23,18 @@ from grpc_reflection.v1alpha import reflection
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.coordinator import Driver
+from decima.connect.service.durations import ProfileBook
 from decima.connect.service.errors import RefusalError, invalid
+from decima.connect.service.limits import Limits
 from decima.connect.service.logs import event
 from decima.connect.service.metrics import ServiceMetrics
-from decima.connect.service.security import Security
-from decima.connect.service.sessions import Sessions
+from decima.connect.service.security import Security, read_token
+from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.web import Views, serve_views
 from decima.connect.service.wire import NAME, REPORT_STAGES, parse, stages_in
 from decima.core.errors import DecimaError, ServiceError
-
-if TYPE_CHECKING:
-    from decima.connect.service.plan import Plan
+from decima.systems.spark.schedulers import make_scheduler
+from decima.workload.sources import parse_jobs
 
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
@@ -55,6 +56,43 @@ class Address:
     grace_s: float = 3.0  # how long calls may go on after a stop
     handshake_s: float = 10.0  # how long a client may take to begin a connection
     live: bool = False  # whether the metrics port has a page with sessions and decisions
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Service as its operator describes it."""
+
+    schedulers: tuple[str, ...]  # texts; the first is for clients that ask for none
+    profiles: str | None = None  # jobs with measured durations, as a text
+    limits: Limits = field(default_factory=Limits)
+    address: Address = field(default_factory=Address)
+    token_file: Path | None = None  # file of the token, None: from the environment
+
+    def offering(self) -> Offering:
+        """Make the schedulers.
+
+        Raises:
+            DecimaError: One cannot be made.
+        """
+        return Offering({name: partial(make_scheduler, name) for name in self.schedulers})
+
+    def security(self) -> Security:
+        """Token as its file has it now; certificates are read when they are used.
+
+        Raises:
+            ServiceError: The token cannot be read.
+        """
+        return replace(self.address.security, token=read_token(self.token_file))
+
+    def service(self) -> Service:
+        """Make the service, which is not started yet.
+
+        Raises:
+            DecimaError: A scheduler cannot be made, or the profiles cannot be read.
+        """
+        jobs = self.profiles
+        book = ProfileBook() if jobs is None else ProfileBook(parse_jobs(jobs).workload(0).universe)
+        return Service(Sessions(self.offering(), book, self.limits), self.address, self)
 
 
 class Service:

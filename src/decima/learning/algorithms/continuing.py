@@ -4,6 +4,7 @@ An episode that ends teaches a policy to leave large jobs to the end (§5.3). He
 iteration to iteration. From its present state several copies run for one window, each with its own random numbers. The
 stream continues in one of them, drawn at random. A critic predicts the remaining cost of the jobs in the system at the
 end of the window. All copies are compared at equal times, so that their common part cancels exactly in the advantages.
+Batches also run in windows; another one follows when all jobs of a batch are done.
 
 Source: none of the papers. Branching from one state is the vine of TRPO (Schulman et al., 2015), the mean over runs
 with the same arrivals the input-dependent baseline (§5.3), bootstrapping at time limits standard.
@@ -133,7 +134,7 @@ class Continuing(SurrogateAlgorithm):
         self.memory: list[Runs] = []
         self.drawn = 0  # streams so far
         longest_s = agent.stream_s
-        if config.window_s * 2.0 > longest_s:
+        if config.window_s * 2.0 > longest_s > 0.0:
             raise ConfigError(
                 f"recipe: window_s is {config.window_s:g}, and the last job of a stream arrives after about "
                 f"{longest_s:g} s; expected a window of at most half of that, or streams of more jobs"
@@ -147,6 +148,7 @@ class Continuing(SurrogateAlgorithm):
         rng = np.random.default_rng([self.seed, now.iteration, 4])
         pace = config.pace(now.since)
         self._replace(pace, rng)
+        begin_s = [stream.pause.time_s for stream in self.streams for _ in range(config.copies)]
         windows, runs = self._run(now, pace, rng)
         explained = self.critic.explained(runs[-1])
         values = self._advantages(windows)
@@ -168,18 +170,15 @@ class Continuing(SurrogateAlgorithm):
         groups = self.choices(records, now)
         if not any(map(len, groups)):
             return row | {"updates": 0}
-        row["advantage_std"], of_decisions = self._of_decisions([(windows[index], values[index]) for index in kept])
+        row["advantage_std"], of_decisions = self._of_decisions(
+            records, values[kept], [begin_s[index] for index in kept]
+        )
         return row | self.update(records, groups, agent.batch(records), of_decisions, now)
 
     def _replace(self, pace: float, rng: np.random.Generator) -> None:
         """Replace streams that are over or crowded; run new ones to a first state."""
         config = self.config
-        old = {
-            index: stream
-            for index, stream in enumerate(self.streams)
-            if stream.pause.time_s + 2.0 * config.window_s <= stream.pause.last_arrival_s
-            and stream.pause.jobs <= config.crowd
-        }
+        old = {index: stream for index, stream in enumerate(self.streams) if not self._over(stream.pause)}
         fresh = [index for index in range(config.streams) if index not in old]
         jobs = []
         for _ in fresh:
@@ -192,6 +191,12 @@ class Continuing(SurrogateAlgorithm):
             for offset, (index, stretch) in enumerate(zip(fresh, self.agent.stretches(jobs), strict=True))
         }
         self.streams = [old[index] if index in old else new[index] for index in range(config.streams)]
+
+    def _over(self, pause: Pause) -> bool:
+        """Whether a stream is over or crowded; a batch, whether it is done."""
+        if self.agent.stream_s == 0.0:
+            return pause.jobs == 0 and pause.time_s > 0.0
+        return pause.time_s + 2.0 * self.config.window_s > pause.last_arrival_s or pause.jobs > self.config.crowd
 
     def _next(self) -> int:
         self.drawn += 1
@@ -244,17 +249,23 @@ class Continuing(SurrogateAlgorithm):
         factors = np.full(surprises.shape[1], fading)
         return np.stack([backward_sums(each, factors) for each in surprises])
 
-    def _of_decisions(self, windows: Sequence[tuple[Stretch, np.ndarray]]) -> tuple[float, list[np.ndarray]]:
-        """Standard deviation of the advantages, and advantages of decisions in its unit, clipped."""
-        config, values = self.config, []
-        for window, of_steps in windows:
-            (episode,) = self.agent.episodes([window.record])
-            begin_s = episode.end_s - config.steps * config.step_s
-            step = ((episode.time_s - begin_s) / config.step_s).astype(int)
-            values.append(of_steps[np.clip(step, 0, config.steps - 1)])
-        spread = float(np.concatenate(values).std())
+    def _of_decisions(
+        self, records: Sequence[Any], values: np.ndarray, begin_s: Sequence[float]
+    ) -> tuple[float, list[np.ndarray]]:
+        """Standard deviation of the advantages, and advantages of decisions in its unit, clipped.
+
+        Args:
+            records: Decisions of windows.
+            values: Advantages of their steps, float64 [windows, steps].
+            begin_s: When the windows began.
+        """
+        config, found = self.config, []
+        for episode, of_steps, begin in zip(self.agent.episodes(records), values, begin_s, strict=True):
+            step = ((episode.time_s - begin) / config.step_s).astype(int)
+            found.append(of_steps[np.clip(step, 0, config.steps - 1)])
+        spread = float(np.concatenate(found).std())
         limit = config.advantage_clip
-        return spread, [np.clip(each / (spread or 1.0), -limit, limit) for each in values]
+        return spread, [np.clip(each / (spread or 1.0), -limit, limit) for each in found]
 
     # ---- checkpoints --------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ APPEARANCES = {
     "decima_reinforce": Appearance("Decima, Algorithm 1 (REINFORCE)", ink.INDIGO, "-", "P"),
     "decima_entry": Appearance("Decima + executor-entry cost", ink.WINE, (0, (5, 1)), "p"),
     "decima_warm": Appearance("Decima, imitation-pretrained", ink.BROWN, ink.LONG, "D"),
+    "decima_warm_greedy": Appearance("Decima, imitation-pretrained, greedy", ink.BROWN, (0, (2, 1, 1, 1)), "H"),
     "decima_dynamic": Appearance("Decima, trained on dynamic", ink.WINE, (0, (9, 1.5, 1, 1.5)), "o"),
     "decima_full": Appearance("complete Decima", ink.BLACK, (0, (2, 1)), "o"),
     "decima_no_graph": Appearance("no graph embedding", ink.INDIGO, ink.LONG, "v"),

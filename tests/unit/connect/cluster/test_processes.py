@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ import time
 import pytest
 
 from decima.connect.cluster import contention, machine, processes, standalone
-from decima.connect.cluster.contention import Load, Sample
+from decima.connect.cluster.contention import Sample
 from decima.core.extras import MissingExtraError
 from tests.services import until
 
@@ -109,11 +108,6 @@ def test_signals_are_as_before_after_the_block():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_free_port_can_be_bound():
-    with socket.socket() as probe:
-        probe.bind((standalone.HOST, processes.free_port()))
-
-
 def test_command_lines_bind_to_the_loopback_address(monkeypatch, tmp_path):
     monkeypatch.setattr(standalone, "spark_home", lambda: tmp_path)
     master = standalone.master_command(7077)
@@ -180,12 +174,6 @@ def test_pyspark_that_is_missing_is_named(monkeypatch):
         machine.require_spark()
 
 
-def test_too_little_memory_is_said():
-    machine.check_memory(1, 16, 16)
-    with pytest.raises(machine.SparkError, match=r"4 executors of 1048576 MiB need .* MiB are free"):
-        machine.check_memory(4, 2**20)
-
-
 # Contention: what threads waited and what others used.
 
 
@@ -205,40 +193,3 @@ def test_arithmetic_of_two_samples():
     row = found.row()
     assert row["wait_share"] == 0.25
     assert set(row) == {"run_s", "wait_s", "foreign_share", "load_average", "pressure", "wait_share"}
-
-
-def test_nothing_ran():
-    empty = Sample(0.0, {}, 1.0)
-    found = contention.between(empty, empty, cores=4)
-    assert found.wait_share == 0.0
-    assert found.foreign_share == 0.0
-
-
-def test_more_of_its_own_than_the_system_counted_is_no_foreign_use():
-    # The system counts in ticks.
-    found = contention.between(Sample(0.0, {}, 1.0), Sample(1.0, {(1, 1): (10**9, 0)}, 1.99), cores=2)
-    assert found.foreign_share == 0.0
-
-
-def test_row_is_rounded_and_keeps_what_is_unknown():
-    row = Load(1.23456789, 0.0, 0.0, 0.5, None).row()
-    assert row["run_s"] == 1.2346
-    assert row["pressure"] is None
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="no /proc with scheduler statistics")
-def test_a_busy_process_is_seen():
-    burn = "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass\ninput()"
-    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        assert contention.family(os.getpid()).count(process.pid) == 1
-        before = contention.sample([], time.monotonic())
-        time.sleep(0.05)
-        end = time.monotonic() + 30
-        while (found := contention.between(before, contention.sample([process.pid], time.monotonic()))).run_s < 0.4:
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        assert 0.0 <= found.wait_share < 1.0
-        assert 0.0 <= found.foreign_share <= 1.0
-        process.communicate(b"\n")
-    assert contention.family(process.pid) == []
-    assert contention.sample([process.pid], 0.0).threads == {}

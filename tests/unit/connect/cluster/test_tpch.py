@@ -1,6 +1,5 @@
 """TPC-H: generated tables, complete or not there at all, and queries that Spark plans as one job each."""
 
-import math
 import re
 import shutil
 import sys
@@ -9,7 +8,7 @@ from collections import namedtuple
 import pytest
 
 from decima.connect.cluster import tpch_queries, tpch_tables
-from decima.core.errors import ConfigError, SparkError
+from decima.core.errors import SparkError
 
 
 @pytest.fixture
@@ -53,14 +52,6 @@ def test_a_failed_generator_leaves_nothing(tmp_path, calls):
     assert len(calls()) == 2
 
 
-def test_a_table_that_is_missing_is_generated_again(tmp_path, calls):
-    folder = tpch_tables.generate(0.5, tmp_path)
-    (folder / "orders.parquet").unlink()
-    tpch_tables.generate(0.5, tmp_path)
-    assert (folder / "orders.parquet").is_file()
-    assert len(calls()) == 2
-
-
 def test_too_full_a_disk_is_said_before_anything_is_written(tmp_path, calls, monkeypatch):
     usage = namedtuple("usage", "total used free")(10**9, 10**9, 100 * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
@@ -69,24 +60,11 @@ def test_too_full_a_disk_is_said_before_anything_is_written(tmp_path, calls, mon
     assert calls() == []
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
-def test_scale_must_be_a_positive_number(tmp_path, scale):
-    with pytest.raises(ConfigError, match="expected a positive number"):
-        tpch_tables.generate(scale, tmp_path)
-
-
 def test_without_the_generator_the_message_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SparkError, match=r"pip install '.\[spark\]'"):
         tpch_tables.generate(1, tmp_path)
-
-
-def test_folder_of_the_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("DECIMA_SPARK_DATA", str(tmp_path))
-    assert tpch_tables.cache_folder() == tmp_path
-    monkeypatch.delenv("DECIMA_SPARK_DATA")
-    assert "decima" in str(tpch_tables.cache_folder())
 
 
 def test_every_query_names_tables_that_are_generated():
@@ -111,20 +89,10 @@ def test_sorted_results_have_a_limit_and_others_have_none():
         assert tpch_queries.sql(name, 1.0).count("\nlimit ") == limited
 
 
-def test_no_two_queries_are_the_same():
-    assert len({tpch_queries.text(name) for name in tpch_queries.NAMES}) == 22
-
-
 @pytest.mark.parametrize(("scale", "fraction"), [(1.0, "0.0001"), (0.25, "0.0004"), (100.0, "0.000001")])
 def test_the_fraction_of_q11_follows_the_scale(scale, fraction):
     found = re.search(r"\* ([0-9.]+)\n", tpch_queries.sql("q11", scale))
     assert float(found[1]) == pytest.approx(float(fraction), rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["q0", "q1", "q23", "", "q01.sql"])
-def test_unknown_query(name):
-    with pytest.raises(ConfigError, match="expected one of q01 to q22"):
-        tpch_queries.sql(name, 1.0)
 
 
 def test_task_counts_grow_with_the_scale_alone():

@@ -6,7 +6,7 @@ import pytest
 import decima
 from decima.connect.eventlog.application import read_event_log, read_event_logs
 from decima.connect.eventlog.profiles import collect_profiles
-from decima.core.errors import ConfigError, EventLogError
+from decima.core.errors import EventLogError
 from tests.unit.connect.event_lines import (
     LOGS,
     T0,
@@ -153,44 +153,12 @@ def test_times_and_sizes_by_hand(tmp_path):
     assert log.queries.busy.tolist() == [100 / 120]
 
 
-def test_executor_count_is_weighted_by_time(tmp_path):
-    lines = [
-        executor_added("1", -1000),
-        executor_added("2", 250, cores=2),
-        job_start(0, [stage(0)], 0),
-        task_end(0, 0, 0, 900),
-        executor_removed("1", 500),
-        job_end(0, 1000),
-    ]
-    # One slot for half of the time, two for three quarters.
-    assert read(tmp_path, lines).queries.executors.tolist() == [0.5 + 1.5]
-
-
-def test_slots_of_an_executor_depend_on_the_cores_of_a_task(tmp_path):
-    lines = [
-        line("SparkListenerEnvironmentUpdate", **{"Spark Properties": {"spark.task.cpus": "2"}}),
-        executor_added(cores=5),
-        *small_log()[1:],
-    ]
-    assert read(tmp_path, lines).executors.slots.tolist() == [2]
-
-
 def test_executor_that_was_never_announced_is_inferred(tmp_path):
     log = read(tmp_path, small_log()[1:])
     assert log.executors[["added_ms", "slots", "inferred"]].to_dict("records") == [
         {"added_ms": float(T0), "slots": 1, "inferred": True}
     ]
     assert counts(log, "note executor") == {"not announced in the log: cores and times inferred": 1}
-
-
-def test_queries_that_overlap_know_it(tmp_path):
-    other = [
-        job_start(7, [stage(70)], 300, **{"decima.query": "other"}),
-        task_end(70, 70, 800, 900, 0, "1"),
-        job_end(7, 900),
-    ]
-    log = read(tmp_path, small_log() + other + small_log(at=900, query="q#1", first_id=2)[1:])
-    assert log.queries.alone.tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -211,22 +179,6 @@ def test_what_makes_a_query_and_its_name(properties, query, name, tmp_path):
     lines = [executor_added(), job_start(0, [stage(0)], **properties), task_end(0, 0, 0, 5), job_end(0, 5)]
     log = read(tmp_path, lines)
     assert log.queries[["query", "name"]].to_numpy().tolist() == [[query, name]]
-
-
-def test_subquery_joins_its_root_execution(tmp_path):
-    ids = "spark.sql.execution.id", "spark.sql.execution.root.id"
-    lines = [
-        executor_added(),
-        job_start(0, [stage(0)], 0, **{ids[0]: "2", ids[1]: "1"}),
-        task_end(0, 0, 0, 5),
-        job_end(0, 5),
-        job_start(1, [stage(1)], 6, **{ids[0]: "1", ids[1]: "1"}),
-        task_end(1, 1, 6, 9),
-        job_end(1, 9),
-    ]
-    log = read(tmp_path, lines)
-    assert log.queries["query"].tolist() == ["execution-1"]
-    assert dag(log, "execution-1") == [(), (0,)]
 
 
 @pytest.mark.parametrize(("ended", "skipped"), [(True, ""), (False, "a job failed or was cancelled")])
@@ -274,21 +226,6 @@ def test_lines_that_are_no_events_are_counted(tmp_path):
     assert counts(log, "line") == {"read": 6, "empty": 1, "not a JSON event": 5, "not needed": 2}
     assert set(counts(log, "note file")) == {"the last line has no end", NO_END}
     assert counts(log, "query") == {"used": 1}
-
-
-def test_a_file_without_any_event_is_no_log(tmp_path):
-    with pytest.raises(EventLogError, match="no event of a Spark event log"):
-        read(tmp_path, [b"hello\n", b'{"a": 1}\n'])
-    with pytest.raises(EventLogError, match="it is empty"):
-        read(tmp_path, [])
-
-
-def test_several_logs_need_the_plural(tmp_path):
-    for name in ("a", "b"):
-        write(tmp_path / name, small_log())
-    with pytest.raises(ConfigError, match="holds 2 applications"):
-        read_event_log(tmp_path)
-    assert [log.key.app_id for log in read_event_logs([tmp_path])] == ["a", "b"]
 
 
 def attempt(number, at, **options):

@@ -6,7 +6,7 @@ import pytest
 
 from decima.connect.eventlog.events import EventRecords, integer
 from decima.connect.eventlog.files import Damage, find_logs, read_lines
-from tests.unit.connect.event_lines import LOGS, T0, executor_added, job_end, job_start, line, stage, task_end
+from tests.unit.connect.event_lines import LOGS, T0, job_end, job_start, line, stage, task_end
 
 
 def read(*lines):
@@ -32,17 +32,6 @@ def test_integer(value, expected):
 def test_events_of_no_use_are_counted_without_being_parsed():
     records = read(b'{"Event":"SparkListenerSQLAdaptiveSQLMetricUpdates",this is no JSON}\n')
     assert records.lines == {"all": 1, "not needed": 1}
-
-
-def test_last_line_is_parsed_in_any_case():
-    records = read(b'{"Event":"SparkListenerBlockManagerAdded","Block')
-    assert records.lines["not a JSON event"] == 1
-
-
-def test_other_spacing_and_order_of_fields():
-    event = json.loads(task_end(3, 1, 0, 9))
-    spaced = json.dumps(dict(reversed(event.items())), indent=None).encode() + b"\n"
-    assert list(read(spaced).tasks.numbers["finish_ms"]) == [T0 + 9]
 
 
 @pytest.mark.parametrize("name", ["queries.zstd", "unnamed.snappy", "failed-task.zstd"])
@@ -124,10 +113,6 @@ def test_task_of_spark_2():
     assert tasks.metrics["shuffle_read_bytes"][0] == 15.0
 
 
-def test_partition_of_a_repeated_stage_attempt():
-    assert list(read(task_end(3, 1, 0, 9, index=0, info={"Partition ID": 6})).tasks.numbers["partition"]) == [6]
-
-
 def test_events_that_do_not_fit_together_are_noted():
     start = job_start(0, [stage(0)], 100)
     records = read(
@@ -148,11 +133,6 @@ def test_settings_as_pairs_of_older_spark():
     pairs = [["spark.task.cpus", "3"], ["spark.sql.adaptive.enabled", "TRUE"], "odd", ["too", "many", "x"]]
     records = read(line("SparkListenerEnvironmentUpdate", **{"Spark Properties": pairs}))
     assert (records.task_cpus(), records.adaptive) == (3, True)
-
-
-def test_executor_info_may_be_missing():
-    records = read(line("SparkListenerExecutorAdded", **{"Timestamp": T0, "Executor ID": "4"}), executor_added("5"))
-    assert [(each.cores, each.added_ms) for (each,) in records.lives.values()] == [(None, T0), (1, T0)]
 
 
 def test_text_that_utf8_cannot_hold_is_replaced():

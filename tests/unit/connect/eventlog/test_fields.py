@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from decima.connect.eventlog.application import read_event_log
-from decima.connect.eventlog.fields import FIELDS
+from decima.connect.eventlog.events import FIELDS
 from decima.connect.eventlog.files import Damage, find_logs, read_lines
 from tests.unit.connect.event_lines import LOGS, T0, executor_added, job_end, job_start, line, stage, task_end, write
 

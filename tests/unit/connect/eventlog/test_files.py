@@ -3,32 +3,25 @@
 import bz2
 import gzip
 import io
-import json
 import lzma
 import os
 import shutil
 import tarfile
 import zipfile
 
-import cramjam
-import pandas
 import pyarrow
 import pytest
 
 from decima.connect.eventlog import application, files
-from decima.connect.eventlog.application import read_event_log, read_event_logs
+from decima.connect.eventlog.application import read_event_logs
 from decima.connect.eventlog.files import Damage, find_logs, read_lines
-from decima.connect.eventlog.profiles import collect_profiles
-from decima.connect.eventlog.slim import slim_log
 from decima.core.errors import ConfigError, DataUnavailableError, EventLogError
 from tests.unit.connect.event_lines import (
     LOGS,
     application_end,
     application_start,
-    job_start,
     line,
     small_log,
-    stage,
     write,
 )
 
@@ -49,12 +42,6 @@ def test_every_format_spark_wrote_is_read_to_its_end_whatever_its_name(name, tmp
     assert END in lines[-1]
     assert damage == Damage()
     assert read(shutil.copy(LOGS / name, tmp_path / "app-1.inprogress")) == (lines, damage)
-
-
-def test_gzip(tmp_path):
-    path = tmp_path / "log.gz"
-    path.write_bytes(gzip.compress((LOGS / "plain").read_bytes()))
-    assert read(path)[0] == read(LOGS / "plain")[0]
 
 
 LZ4, SNAPPY = "broadcast.lz4", "unnamed.snappy"
@@ -86,14 +73,6 @@ def test_damaged_header_of_a_block_is_noted(name, place, tmp_path):
     assert list(damage.files) == [name]
 
 
-def test_lzf_is_refused_in_one_sentence(tmp_path):
-    path = tmp_path / "log.lzf"
-    path.write_bytes(b"ZV\x01\x00\x05")
-    lines, damage = read(path)
-    assert lines == []
-    assert "lzf, which is not supported" in damage.files["log.lzf"]
-
-
 def rolled(folder, parts):
     folder.mkdir()
     lines = (LOGS / "plain").read_bytes().splitlines(keepends=True)
@@ -118,20 +97,6 @@ def test_compacted_file_replaces_those_before(tmp_path):
     (log,) = find_logs([folder])
     assert log.compacted
     assert [path.name for path in log.files] == ["events_2_app-1.zstd.compact", "events_3_app-1.zstd"]
-
-
-def test_folder_of_logs(tmp_path):
-    rolled(tmp_path / "eventlog_v2_app-1", 2)
-    shutil.copy(LOGS / "plain", tmp_path / "app-2")
-    (tmp_path / "README.md").write_text("about")
-    (tmp_path / ".hidden").write_text("x")
-    (tmp_path / "empty").touch()
-    assert [log.path.name for log in find_logs([tmp_path])] == ["app-2", "eventlog_v2_app-1"]
-
-
-def test_a_log_given_twice_is_read_once(tmp_path):
-    shutil.copy(LOGS / "plain", tmp_path / "app-2")
-    assert len(find_logs([tmp_path, tmp_path / "app-2"])) == 1
 
 
 def test_paths_that_hold_no_log(tmp_path):
@@ -379,68 +344,3 @@ def test_line_of_too_many_values_is_left_out(tmp_path, monkeypatch):
 
 
 # Slim copies of event logs read the same and hold nothing of the machine.
-
-
-KINDS = ("plain", "queries.zstd", "adaptive.zstd", "broadcast.lz4", "failed-task.zstd", "killed-executor.zstd")
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_the_copy_reads_the_same(name, tmp_path):
-    copy = tmp_path / "copy.zstd"
-    size = slim_log(LOGS / name, copy)
-    assert size == copy.stat().st_size
-    before, after = read_event_log(LOGS / name), read_event_log(copy)
-    for table in ("tasks", "stages", "queries", "executors"):
-        pandas.testing.assert_frame_equal(getattr(before, table), getattr(after, table))
-    for field in ("key", "name", "spark_version", "adaptive", "start_ms", "end_ms", "ended"):
-        assert getattr(before, field) == getattr(after, field), field
-    one, other = collect_profiles([before]), collect_profiles([after])
-    pandas.testing.assert_frame_equal(one.runs, other.runs)
-    assert [profile.name for profile in one.profiles] == [profile.name for profile in other.profiles]
-    assert [profile.work_ms for profile in one.profiles] == [profile.work_ms for profile in other.profiles]
-
-
-def test_a_copy_of_a_copy_is_the_same(tmp_path):
-    slim_log(LOGS / "plain", tmp_path / "one.zstd")
-    slim_log(tmp_path / "one.zstd", tmp_path / "two.zstd")
-    assert (tmp_path / "one.zstd").read_bytes() == (tmp_path / "two.zstd").read_bytes()
-
-
-def test_nothing_of_the_machine_stays(tmp_path):
-    properties = {
-        "spark.eventLog.dir": "file:///home/somebody/logs",
-        "spark.driver.extraClassPath": "/home/somebody/x.jar",
-        "spark.executor.extraJavaOptions": "-Djava.io.tmpdir=/home/somebody",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.task.cpus": "1",
-    }
-    scan = stage(0, 2, rdd=1, name="/home/somebody/t.parquet") | {"Details": "at /home/somebody/x.py"}
-    scan["RDD Info"][0]["Scope"] = '{"id":"3","name":"Scan parquet"}'
-    environment = {"Spark Properties": properties, "System Properties": {"user.home": "/home/somebody"}}
-    lines = [
-        line("SparkListenerEnvironmentUpdate", **environment),
-        job_start(0, [scan], **{"decima.query": "q01#0", "spark.home": "/home/somebody"}),
-        line("org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", details="/home/somebody"),
-    ]
-    slim_log(write(tmp_path / "log", lines), tmp_path / "copy.zstd")
-    content = bytes(cramjam.zstd.decompress((tmp_path / "copy.zstd").read_bytes())).decode()
-    assert "somebody" not in content
-    kept = [json.loads(each) for each in content.splitlines()]
-    assert [each["Event"].removeprefix("SparkListener") for each in kept] == [
-        "EnvironmentUpdate",
-        "JobStart",
-        "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
-    ]
-    assert kept[0]["Spark Properties"] == {"spark.sql.adaptive.enabled": "false", "spark.task.cpus": "1"}
-    assert kept[1]["Properties"] == {"decima.query": "q01#0"}
-    assert json.loads(kept[1]["Stage Infos"][0]["RDD Info"][0]["Scope"])["name"] == "Scan parquet"
-
-
-def test_damaged_logs_are_refused_rather_than_made_to_look_whole(tmp_path):
-    content = (LOGS / "plain").read_bytes()
-    (tmp_path / "cut").write_bytes(content[: len(content) // 2])
-    with pytest.raises(EventLogError, match="damaged"):
-        slim_log(tmp_path / "cut", tmp_path / "copy.zstd")
-    assert not (tmp_path / "copy.zstd").exists()
-    with pytest.raises(DataUnavailableError):
-        slim_log(tmp_path / "nothing", tmp_path / "copy.zstd")

@@ -92,17 +92,6 @@ def test_two_actions_on_one_rdd_are_two_result_stages():
     assert shape(merged) == [("table", (), (0,)), ("table", (0,), (1,))]
 
 
-def test_two_shuffles_of_one_rdd_in_a_job_are_two_stages():
-    known = stages(s0=(1, (), "table"), s1=(1, (), "table"), s2=(7, (0, 1), "cogroup"))
-    merged = merge_jobs([job(0, (0, 1, 2), 0, 3)], known, {0, 1, 2}, {2})
-    assert [stage.parents for stage in merged] == [(), (), (0, 1)]
-
-
-def test_without_rdds_stages_go_by_their_ids():
-    known = stages(s0=(None, (), "scan"), s1=(None, (0,), "sum"))
-    assert [stage.parents for stage in merge_jobs([job(0, (0, 1), 0, 3)], known, {0, 1}, {1})] == [(), (0,)]
-
-
 def test_cycle_and_nothing_at_all_give_no_stage():
     known = stages(s0=(1, (1,), "a"), s1=(2, (0,), "b"))
     assert merge_jobs([job(0, (0, 1), 0, 3)], known, {0, 1}, {1}) == []

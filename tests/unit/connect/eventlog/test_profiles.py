@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-import decima
 from decima.connect.eventlog.application import read_event_log, read_event_logs
 from decima.connect.eventlog.profiles import collect_profiles, profiles_of
 from decima.connect.eventlog.tables import assign_slots, mean_slots
-from decima.core.errors import EventLogError
 from decima.workload.profile import WAVES
 from tests.unit.connect.event_lines import LOGS, executor_added, job_end, job_start, small_log, stage, task_end, write
 
@@ -36,11 +34,6 @@ def test_levels_and_waves_of_several_logs(tmp_path):
     assert lists(scan, "rest") == [[300.0, 150.0], []]
     assert lists(total, "fresh") == [[], []]
     assert lists(total, "first") == [[100.0, 50.0], [100.0]]
-
-
-def test_stated_executor_count_takes_precedence(tmp_path):
-    (profile,) = collect(tmp_path, small_log(2, **{"decima.executors": "7"})).profiles
-    assert profile.stages[0].levels == (7,)
 
 
 def test_run_beside_others_has_the_level_of_its_own_tasks(tmp_path):
@@ -87,14 +80,6 @@ def test_task_counts_that_differ_are_reported_and_the_most_frequent_is_kept(tmp_
     assert note["detail"] == "q, stage-0: 2 tasks in 1 runs, 3 tasks in 2 runs"
 
 
-def test_only_named_queries(tmp_path):
-    lines = [*small_log(), job_start(9, [stage(90)], 5), task_end(90, 90, 5, 6), job_end(9, 6)]
-    assert [each.name for each in collect(tmp_path, lines).profiles] == ["q", "log-0/job-9"]
-    collected = collect(tmp_path, lines, named_only=True)
-    assert [each.name for each in collected.profiles] == ["q"]
-    assert "query without a name" in set(collected.report.table["reason"])
-
-
 def test_sql_executions_without_a_name_are_merged_by_stages_operators_and_task_counts(tmp_path):
     def run(number, name, tasks=1, key="spark.sql.execution.id"):
         at = 100 * number
@@ -108,21 +93,6 @@ def test_sql_executions_without_a_name_are_merged_by_stages_operators_and_task_c
     assert [each.name for each in collected.profiles] == names
     assert collected.runs[collected.runs.job == names[0]]["query"].tolist() == ["execution-1", "execution-3"]
     assert "execution-3 with log-0/execution-1" in set(collected.report.table["detail"])
-
-
-def test_no_complete_query_gives_no_profile(tmp_path):
-    collected = collect(tmp_path, small_log()[:-1])
-    assert collected.profiles == []
-    assert collected.sizes.empty
-    assert collected.runs.empty
-    with pytest.raises(EventLogError, match="no complete query in "):
-        decima.from_logs(tmp_path / "log-0")
-
-
-def test_queries_of_logs_are_a_workload():
-    workload = decima.from_logs(LOGS / "queries.zstd")
-    assert [(job.profile.name, job.arrival_ms) for job in workload.jobs] == [("join", 0), ("subquery", 0), ("scan", 0)]
-    assert decima.simulate(workload, "fair", executors=2, seed=0).avg_jct_s > 0
 
 
 def test_sizes_are_means_over_the_runs():
@@ -189,12 +159,6 @@ def test_executor_with_two_cores_is_two_executors():
     # The task at 20 follows the short one; at 50 the slot that has waited longer, since 40, comes first.
     assert slot == [0, 1, 1, 1, 0]
     assert wave == ["fresh", "fresh", "rest", "first", "first"]
-
-
-def test_second_core_is_fresh_until_it_is_needed():
-    slot, wave, _ = place([(0, 0, 10, 0, 0), (0, 10, 20, 0, 0), (0, 15, 30, 0, 1)], slots=[2])
-    assert slot == [0, 0, 1]
-    assert wave == ["fresh", "rest", "fresh"]
 
 
 def test_order_of_the_rows_does_not_matter():

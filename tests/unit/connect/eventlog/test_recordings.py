@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 
 from decima.connect.eventlog import prediction
@@ -119,18 +118,6 @@ def test_overlapping_queries_share_what_went_before(tmp_path):
     assert chained.driver_ms.tolist() == [0.0, 100.0, 200.0, 100.0]
 
 
-def test_size_is_that_while_queries_run(tmp_path):
-    # Between the queries the executors are replaced, which takes 10 s.
-    lines = (
-        [start(0), executor_added("1"), executor_added("2")],
-        query(1, 0, 1000, [(0, 1000, "1")]),
-        [executor_removed("1", 1100), executor_removed("2", 1100), executor_added("3", 11_000)],
-        [executor_added("4", 11_000, 2)],
-        query(2, 11_000, 12_000, [(11_000, 12_000, "3")]),
-    )
-    assert cluster_slots(application(tmp_path, *lines)) == 3  # 2 and 3, a second each: the more of equals
-
-
 def test_more_input_is_more_tasks_or_longer_ones(tmp_path):
     read = {"Input Metrics": {"Bytes Read": 1000}}
     shuffled = {"Shuffle Read Metrics": {"Remote Bytes Read": 10, "Local Bytes Read": 10}}
@@ -183,15 +170,6 @@ def test_real_logs_run_again_about_as_they_were(name, unit):
     assert (single.driver_ms >= 0.0).all()
     result = run_recording(single, make_scheduler("fifo"), single.slots)
     assert result.jct_ms.sum() == pytest.approx(single.recorded_ms.sum(), rel=0.25)
-
-
-def test_failed_and_killed_work_is_left_out():
-    recorded = read_recordings(
-        [read_event_log(LOGS / "failed-task.zstd"), read_event_log(LOGS / "killed-executor.zstd")]
-    )
-    assert recorded.left_out >= 1
-    for single in recorded.recordings:
-        assert np.isfinite(run_recording(single, make_scheduler("fifo"), 2).jct_ms).all()
 
 
 def failed(number, at, end, executors=("1",)):
@@ -448,22 +426,6 @@ def test_prediction_by_hand(tmp_path):
     errors = prediction.cross_errors([one, two])
     assert sorted(errors) == [1, 2]
     assert prediction.cross_errors([one]) == {}
-
-
-def test_a_query_that_the_sources_lack_is_left_out(tmp_path):
-    other = read_event_log(write(tmp_path / "other", small_log(1, "other#1")))
-    assert len(prediction.predict_runs([planted(tmp_path, "one", 1)], [other])) == 0
-    assert prediction.cross_errors([planted(tmp_path, "two", 2), other]) == {}
-
-
-def test_errors_of_a_table():
-    rows = [("a", "q", 1.2, 1.0), ("a", "r", 0.8, 1.0), ("b", "q", 1.0, 1.0), ("b", "r", 2.0, 1.0)]
-    runs = pandas.DataFrame(rows, columns=["app_id", "name", "predicted_s", "recorded_s"])
-    error = prediction.error_of(runs)
-    assert error.query[0] == pytest.approx((10.0 + 60.0) / 2)
-    assert error.total[0] == pytest.approx((0.0 + 50.0) / 2)
-    assert error.applications == 2
-    assert error.text == "25 % (0 to 343) per application, 35 % (0 to 353) per query"
 
 
 def test_recorded_runs_on_two_and_three_executors():

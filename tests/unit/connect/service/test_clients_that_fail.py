@@ -136,23 +136,6 @@ def frame(kind, flags, stream, payload):
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
-def test_slow_readers_of_metrics(monkeypatch):
-    monkeypatch.setattr(web, "READER_S", 0.5)
-    with running(sessions_of("fair"), metrics_port=0) as service, contextlib.ExitStack() as stack:
-        before = threading.active_count()
-        readers = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", service.metrics_port), 60)) for _ in range(40)
-        ]
-        for number, reader in enumerate(readers):
-            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            reader.sendall((b"", b"GET /met", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n\r\n")[number % 4])
-        require_works(service.target)
-        with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=600) as page:
-            assert b"decima_sessions" in page.read()
-        until(lambda: threading.active_count() <= before + 2)
-        require_works(service.target)
-
-
 def test_readers_who_send_a_byte_now_and_then_lose_their_connection(monkeypatch):
     """The time is that of the whole request, and the one who came first makes room."""
     monkeypatch.setattr(web, "READER_S", 1.0)
@@ -197,26 +180,3 @@ def test_messages_of_strangers_are_not_read(tmp_path):
                 most = max(most, resident_mb())
             assert codes == {grpc.StatusCode.UNAUTHENTICATED}
         assert most < before + 60.0
-
-
-def test_metrics_are_counted_while_sessions_come_and_go():
-    """Prometheus reads in a thread of its own."""
-    sessions, errors, stop = sessions_of("fair"), [], threading.Event()
-
-    def read():
-        try:
-            while not stop.is_set():
-                sessions.num_jobs  # noqa: B018
-        except RuntimeError as error:
-            errors.append(error)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    keys = []
-    for number in range(800):
-        keys.append(sessions.open(open_request(shared_cluster="c" if number % 2 else "")).session)
-        if len(keys) > 20:
-            sessions.remove(keys.pop(0))
-    stop.set()
-    reader.join(60)
-    assert errors == []

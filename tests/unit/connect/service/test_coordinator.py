@@ -166,20 +166,6 @@ def run(manager, most=2000):
     raise AssertionError("jobs are left")
 
 
-def test_one_driver_gets_what_it_can_use():
-    manager = Manager(8)
-    driver = SimulatedDriver(sessions_of("fair"), manager, "a", {"j": SimulatedJob([5, 2], 3)})
-    assert driver.target == 0
-    manager.tick()
-    assert driver.target == 5
-    run(manager)
-    assert manager.most == 5
-    # Five tasks at once, then two: a tick to ask and one to come, 3 + 3 ticks of work.
-    assert driver.finish["j"] == 8
-    manager.ticks(2)
-    assert (driver.target, driver.registered) == (0, 0)
-
-
 def test_fair_share_moves_executors_to_a_new_application():
     sessions, manager = sessions_of("fair:sticky=0"), Manager(6)
     first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([200], 2)})
@@ -190,16 +176,6 @@ def test_fair_share_moves_executors_to_a_new_application():
     assert [(driver.target, driver.registered) for driver in (first, second)] == [(3, 3), (3, 3)]
     run(manager)
     assert manager.most == 6
-
-
-def test_fifo_leaves_the_first_application_what_it_can_use():
-    sessions, manager = sessions_of("fifo"), Manager(6)
-    first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([40, 4], 2)})
-    second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([30], 2, 1.0)})
-    manager.ticks(10)
-    assert (first.target, second.target) == (6, 0)
-    run(manager)
-    assert first.finish["j"] < second.finish["j"]
 
 
 @pytest.mark.parametrize("how", ["closes", "expires"])

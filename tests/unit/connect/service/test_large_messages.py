@@ -76,21 +76,6 @@ def test_a_long_report_in_parts_gives_the_decision_of_the_whole():
         assert client.call("Decide", old, protocol.Decision).job == "j"
 
 
-def test_jobs_in_falling_order_of_arrival_take_linear_time():
-    def seconds_for(jobs):
-        request = protocol.DecideRequest(full=True, executors=4, offer=protocol.Offer(executors=1))
-        for number in range(jobs):
-            request.jobs.add(job=str(number), arrival_ms=-number, stages=[protocol.Stage(num_tasks=1)])
-            request.states.add(job=str(number), runnable=[0], schedulable=[0])
-        begin = time.thread_time()
-        assert decide(sessions_of("fifo"), request).job == str(jobs - 1)
-        return time.thread_time() - begin
-
-    seconds_for(10)  # compiled code is loaded
-    few_s = min(seconds_for(250) for _ in range(3))
-    assert min(seconds_for(2_000) for _ in range(2)) < 24 * few_s  # 8 times as many: 8 if linear, 64 if quadratic
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -250,20 +235,6 @@ def test_memory_of_all_sessions():
     assert sessions.budget.taken == dict.fromkeys(TOTALS, 0)
 
 
-def test_a_session_may_wait_for_its_first_query_while_there_is_room():
-    """As a notebook does; the short lease is for a service that is half full."""
-    sessions = sessions_of("fair", limits=Limits(lease_s=100.0, first_lease_s=10.0, sessions=4))
-    for number, forgotten in enumerate((0, 2)):
-        opened(sessions)
-        for entry in sessions._open.values():
-            entry.used -= 11.0
-        assert expire(sessions) == forgotten, number
-    assert len(sessions) == 0
-    key = opened(sessions)
-    sessions.find(key).used -= 101.0
-    assert expire(sessions) == 1
-
-
 def test_sessions_that_never_decide_are_forgotten_soon():
     sessions = sessions_of("fair", limits=Limits(lease_s=100.0, first_lease_s=10.0, sessions=4))
     reply = sessions.open(open_request())
@@ -280,23 +251,6 @@ def test_sessions_that_never_decide_are_forgotten_soon():
     assert list(sessions._open) == [reply.session]
     sessions._open[reply.session].used -= 90.0
     assert expire(sessions) == 1
-
-
-def test_sessions_in_which_nothing_was_named_keep_the_short_lease():
-    limits = Limits(lease_s=100.0, first_lease_s=10.0)
-    sessions = sessions_of("fair", limits=limits)
-    key = sessions.open(open_request()).session
-    entry = sessions.find(key)
-
-    def ask(target, sequence, jobs):
-        empty = {"executors": 4, "offer": protocol.Offer(executors=1), "full": True}
-        request = report_of(key, sequence) if jobs else protocol.DecideRequest(session=key, sequence=sequence, **empty)
-        return not protocol.Decision.FromString(raw(target, "Decide", request.SerializeToString())).idle
-
-    with running(sessions) as service:
-        for sequence, jobs, lease_s in ((1, False, 10.0), (2, True, 100.0), (3, False, 100.0)):
-            assert ask(service.target, sequence, jobs) is jobs
-            assert entry.lease_s == lease_s
 
 
 def test_messages_under_way():

@@ -24,9 +24,8 @@ from decima.connect.service import scheduler_pb2
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.client import ClientSession, ServiceClient
 from decima.connect.service.limits import Limits
-from decima.connect.service.plan import Plan
 from decima.connect.service.security import Security, is_loopback, read_token
-from decima.connect.service.server import Address
+from decima.connect.service.server import Address, Plan
 from decima.connect.service.wire import NAME
 from decima.core.errors import ServiceError
 from tests.services import make_certificate, running, sessions_of, until

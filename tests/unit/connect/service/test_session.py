@@ -242,11 +242,6 @@ def test_wrong_messages(fields, message):
     assert client.decide(full=True, jobs=[job("new")], states=[state("new")], offer=offer(1)).job == "new"
 
 
-def test_cycle_is_named():
-    stages = [protocol.Stage(stage=n, num_tasks=1, parents=[(n + 1) % 3]) for n in range(3)]
-    refused(grpc.StatusCode.INVALID_ARGUMENT, "form a cycle", Client().decide, jobs=[job(stages=stages)])
-
-
 @pytest.mark.parametrize(
     ("limits", "fields"),
     [

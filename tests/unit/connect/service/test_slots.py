@@ -127,19 +127,6 @@ def test_a_stage_is_delayed_once_and_chosen_afterwards():
     assert (over.stage, over.executors, over.delay_ms) == (10, 4, 0.0)
 
 
-def test_a_client_that_does_not_delay_stages_is_told_of_none():
-    client = Client(sessions(), scheduler="all")
-    message = r"scheduler delaying fifo delays a stage, and this client delays none \(OpenRequest\.delays\)"
-    refused(grpc.StatusCode.INTERNAL, message, client.decide, jobs=[job()], states=[state()], offer=offer(10))
-    plain = Client(sessions(), scheduler="fifo")
-    assert plain.decide(jobs=[job()], states=[state()], offer=offer(10)).delay_ms == 0.0
-
-
-def test_a_shared_cluster_has_no_delays():
-    message = "delays is set, but a driver of a shared cluster delays no stages"
-    refused(grpc.StatusCode.INVALID_ARGUMENT, message, Client, delays=True, shared_cluster="c")
-
-
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

@@ -1,4 +1,4 @@
-"""Continuing learning on streams: windows, advantages at equal times, the critic per job."""
+"""Continuing learning on streams and batches: windows, advantages at equal times, the critic per job."""
 
 from dataclasses import replace
 
@@ -97,12 +97,6 @@ def test_what_a_critic_sees_changes_no_schedule(algorithm, begin_s):
     assert len(np.unique(embeddings, axis=0)) > 10
 
 
-@pytest.mark.parametrize("sees", ["work", "embedding"])
-def test_a_critic_that_sees_less_or_more_learns(sees, tmp_path):
-    trained = run_of(critic_sees=sees, iterations=2).trainer(tmp_path, tensorboard=False, workers=1).train()
-    assert np.isfinite([row["critic_explained"] for row in trained.curve]).all()
-
-
 def test_a_crowded_stream_is_no_longer_looked_at(algorithm):
     agent = algorithm.agent
     jobs = [StretchJob(agent.stream(0, 50.0), 1, step_s=1.0, crowd=crowd) for crowd in (2, 100)]
@@ -164,9 +158,6 @@ def test_the_critic_learns_remaining_times_and_says_so():
         critic.fit([Runs(samples, tuple(each * np.nan for each in targets))], 1e-3, 1, 10.0, 50.0, rng)
 
 
-# ---- the algorithm ---------------------------------------------------------------------------------------------------
-
-
 def test_advantages_at_equal_times_sum_to_nothing_over_copies(algorithm, monkeypatch):
     found = []
     own = type(algorithm)._advantages
@@ -183,6 +174,27 @@ def test_advantages_at_equal_times_sum_to_nothing_over_copies(algorithm, monkeyp
     assert all(stream.pause.time_s <= 100.0 for stream in algorithm.streams)
 
 
+def test_batches_follow_one_another(tmp_path):
+    changes = {"warm_up_s": 0.0, "window_s": 60.0, "step_s": 4.0, "iterations": 8}
+    phases = run_of(TASK, **changes).trainer(tmp_path, tensorboard=False, workers=1).algorithm
+    algorithm = phases.phases[-1].algorithm
+    seen = []
+    run = algorithm._run
+    algorithm._run = lambda *now: seen.append([each.number for each in algorithm.streams]) or run(*now)
+    algorithm.begin()
+    rows = [algorithm.iterate(Progress(number, number, number / 8)) for number in range(8)]
+    phases.close()
+    assert seen[0] == [0, 1]
+    assert min(seen[-1]) > 1  # both batches were done, and others came
+    assert len({tuple(each) for each in seen}) < 8  # but none is given up before
+    assert all(0.0 < row["jobs_in_system"] <= 4.0 for row in rows)
+    for runs in algorithm.memory:  # complete runs are looked at until no job is left
+        for samples, targets in zip(runs.samples, runs.targets, strict=True):
+            assert np.diff(samples.first)[0] == 4
+            assert (targets > 0.0).all()
+    assert min(np.diff(each.first)[-1] for each in algorithm.memory[-1].samples) == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -191,7 +203,6 @@ def test_advantages_at_equal_times_sum_to_nothing_over_copies(algorithm, monkeyp
         ({"copies": 1}, "copies must be a whole number of at least 2"),
         ({"step_s": 30.0}, r"step_s must be at most window_s \(20\)"),
         ({"teacher": "fair", "teacher_iterations": 1}, "continuing has no imitation; set teacher=none"),
-        ({"task": TASK}, "continuing needs an agent with streams whose jobs' times are summed"),
         ({"task": replace(STREAM, objective="makespan")}, "needs an agent with streams whose jobs' times are summed"),
         (
             {"task": type(STREAM).on(Settings(executors=8, loss_rate=1.0), kind="stream", source="embedded", jobs=6)},

@@ -84,9 +84,6 @@ def test_imitation_needs_a_teacher():
         make_algorithm("imitation", ImitationConfig(), None, 0)
 
 
-# ---- phases, without any network ------------------------------------------------------------------------------------
-
-
 class Noted:
     """Notes what it is told."""
 

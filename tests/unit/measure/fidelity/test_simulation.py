@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from decima.connect.eventlog.application import read_event_logs
-from decima.core.errors import WorkloadError
 from decima.workload.profile import JobProfile, Stage
 from measure.fidelity import simulation
 from measure.fidelity.runs import Measurements, measured_floor
@@ -148,12 +147,6 @@ def test_slot_times_add_up_to_the_span_of_one_executor(tmp_path):
         assert (mine.duration_ms >= application.tasks.loc[mine.index, "duration_ms"]).all()
 
 
-def test_results_do_not_depend_on_the_number_of_threads(measurements):
-    variants = {simulation.ALL_EFFECTS: simulation.VARIANTS[simulation.ALL_EFFECTS]}
-    tables = [simulation.simulate_alone(measurements, variants, seeds=3, threads=threads) for threads in (1, 3)]
-    assert tables[0].equals(tables[1])
-
-
 def test_the_floor_is_the_distance_to_the_other_repetitions(measurements):
     floor = measured_floor(measurements)
     assert len(floor) == len(measurements.runs)
@@ -161,24 +154,3 @@ def test_the_floor_is_the_distance_to_the_other_repetitions(measurements):
     same = measurements.runs[["name", "executors", "fresh", "alone"]] == row[["name", "executors", "fresh", "alone"]]
     times = measurements.runs.real_ms[same.all(axis=1)]
     assert row.others_ms == pytest.approx((times.sum() - row.real_ms) / (len(times) - 1))
-
-
-def test_logs_without_a_named_query_are_refused(tmp_path):
-    log = PlantedLog("app", 1)
-    log.run([("", job("q", 1.0, np.random.default_rng(0)), 0.0)], seed=0)
-    log.write(tmp_path)
-    with pytest.raises(WorkloadError, match="no complete run of a query with a name"):
-        Measurements(read_event_logs([tmp_path]))
-
-
-def test_a_level_that_was_not_measured_is_refused():
-    with pytest.raises(WorkloadError, match="no durations with 2 executors"):
-        simulation.at_level(job("q", 1.0, np.random.default_rng(0)), 2)
-
-
-def test_error_summary():
-    summary = simulation.error_summary(np.array([0.1, -0.3]))
-    assert summary["runs"] == 2
-    assert summary["mean_percent"] == pytest.approx(20.0)
-    assert summary["bias_percent"] == pytest.approx(-10.0)
-    assert summary["p95_percent"] == pytest.approx(29.0)

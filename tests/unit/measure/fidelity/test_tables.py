@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from decima.connect.eventlog.slim import slim_log
 from decima.core.errors import DataUnavailableError, RecordError, WorkloadError
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
@@ -19,9 +18,9 @@ from measure.fidelity.simulation import (
 )
 from measure.fidelity.tables import FIRST_RUN, FRESH, MIX, REAL, WARM, fidelity_tables
 from measure.fidelity.variants import one_task_per_stage
-from measure.logs import read_alone, read_mixes, scheduler_of
+from measure.logs import read_alone, read_mixes
 from measure.plan import Plan
-from measure.records import CONTROL, append_alone_run
+from measure.records import append_alone_run
 from tests.unit.connect.planted_logs import measured_run, write_folders
 from tests.unit.measure.fidelity.test_simulation import LEVELS, job
 
@@ -51,16 +50,6 @@ def test_tables_of_both_settings(folder):
     assert set(summary[summary["profile"] == REAL]["setting"]) == {FIRST_RUN, FRESH, WARM, MIX}
 
 
-def test_slim_copies_give_the_same_runs(folder, tmp_path):
-    from measure.fidelity.runs import Measurements
-
-    (tmp_path / "events").mkdir()
-    (tmp_path / "runs.csv").write_text((folder / "alone" / "runs.csv").read_text())
-    for path in (folder / "alone" / "events").iterdir():
-        slim_log(path, tmp_path / "events" / f"{path.name}.zstd")
-    assert Measurements(read_alone(tmp_path)).runs.equals(Measurements(read_alone(folder / "alone")).runs)
-
-
 def test_contended_runs_are_left_out(folder, tmp_path):
     (tmp_path / "events").symlink_to(folder / "alone" / "events")
     append_alone_run(tmp_path, measured_run("q01#warm-0", "sf1-e1-r0-a0.json", "q01", "warm", 1, 0))
@@ -86,11 +75,6 @@ def test_what_is_missing_is_said(folder, tmp_path):
         read_alone(tmp_path)
     with pytest.raises(WorkloadError, match="nothing can be compared"):
         fidelity_tables([], [], seeds=1)
-
-
-def test_ids_tell_the_scheduler():
-    assert scheduler_of("b0-r1-weighted_fair-a0#03") == "weighted_fair"
-    assert scheduler_of("q05#mix") == CONTROL
 
 
 # Batches of the experiment, recorded orders and unbound executors in the simulator.
@@ -145,17 +129,6 @@ def test_a_rank_for_every_stage_is_wanted():
 
 
 PLAN = Plan(0.25, executors=3, queries=4)
-
-
-def test_profiles_have_the_durations_at_the_executors_of_the_plan_only():
-    profiles = plan_profiles(PLAN)
-    assert len(profiles) == 22
-    assert {stage.levels for profile in profiles.values() for stage in profile.stages} == {(3,)}
-
-
-def test_a_scale_that_was_not_measured():
-    with pytest.raises(WorkloadError, match="size '7g' is unknown"):
-        plan_profiles(Plan(7.0))
 
 
 def test_jobs_stand_in_the_order_of_the_batch():

@@ -32,13 +32,6 @@ def test_a_job_on_a_vm_that_boots_waits_until_it_is_up():
     assert result.billed_s.tolist() == [100.0]
 
 
-def test_a_job_waits_for_the_latest_of_its_vms():
-    jobs = jobs_of_rows([(0, 1, 1, 4, 1, 1, 60), (10, 2, 1, 2, 1, 3, 60), (20, 3, 1, 1, 1, 1, 60)], "toy")
-    cluster = Cluster((VmType("a", 4, 16.0, 3, 3.6),))
-    result = simulate(jobs, "rr", PlacementSettings(cluster=cluster, billing=Billing(boot_s=30.0)))
-    assert result.start_s.tolist() == [30.0, 40.0, 40.0]  # the last one shares a VM that the second one rented
-
-
 @pytest.mark.parametrize("begin", [0.0, 0.1, 0.7, 1.3])
 @pytest.mark.parametrize(("granularity_s", "minimum_s"), [(0.0, 0.0), (0.0, 10.0), (7.6, 0.0)])
 def test_a_vm_whose_job_ends_now_does_not_boot_again(begin, granularity_s, minimum_s):
@@ -59,12 +52,6 @@ def test_exactly_an_hour_is_one_hour():
         assert simulate(jobs, "fill", settings).billed_s.tolist() == [3600.0], (begin, first)
         longer = one_core_jobs((begin, first), (begin, round(3600.001 - first, 3)))
         assert simulate(longer, "fill", settings).billed_s.tolist() == [7200.0], (begin, first)
-
-
-def test_first_fit_goes_by_price():
-    cluster = Cluster((VmType("dear", 4, 16.0, 1, 0.2), VmType("cheap", 8, 16.0, 1, 0.1)))
-    jobs = one_core_jobs((0.0, 60.0), (10.0, 60.0))
-    assert simulate(jobs, "ff", PlacementSettings(cluster=cluster)).jobs()["vms"].tolist() == ["cheap-1", "cheap-1"]
 
 
 def test_first_fit_prefers_a_vm_that_is_paid_for():

@@ -95,12 +95,6 @@ def test_a_malformed_row_is_left_out_and_named(row, tmp_path):
         assert [job.id for job in load_jobs(path).jobs] == [1, 7, 9]
 
 
-def test_a_file_that_is_no_text(tmp_path):
-    (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(WorkloadError, match="is not a csv file in UTF-8"):
-        load_jobs(tmp_path / "bad.csv")
-
-
 def test_jobs_made_by_hand_are_checked():
     job = PlacementJob(0.0, 1, 1, 2, 4.0, 3, 50.0)
     for changes in (

@@ -1,92 +1,17 @@
-"""The optimum against a mixed-integer program and known values (`test_placement_optimum.py`: all ways); bounds."""
+"""The optimum: bounds, periods and known values (`tests/reliability/test_placement_optimum.py`: all ways)."""
 
-import itertools
-
-import numpy as np
 import pytest
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from decima.core.errors import ConfigError, WorkloadError
-from decima.systems.cloud import Billing, Cluster, PlacementSettings, VmType, simulate
+from decima.systems.cloud import Billing, PlacementSettings, simulate
 from decima.systems.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum
 from decima.systems.cloud.optimum.periods import periods
-from decima.systems.cloud.optimum.problem import Problem, latest_starts
+from decima.systems.cloud.optimum.problem import Problem
 from decima.systems.cloud.optimum.search import search
 from decima.systems.cloud.sources import Generator
 from decima.systems.cloud.traces import load_trace
-from decima.systems.cloud.workload import NETWORK_BOUND, jobs_of_rows
+from decima.systems.cloud.workload import jobs_of_rows
 from tests.unit.systems.cloud.cases import drawn_jobs
-
-LARGE = Cluster((VmType("a", 4, 8.0, 3, 3600.0), VmType("b", 8, 16.0, 2, 7000.0)), label="large")
-
-
-def program(workload, chosen):
-    """Least loss of jobs that all start when they arrive, as one mixed-integer program; no network-bound ones.
-
-    Variables: executors y of job k on VM v, the same w where the job is badly placed, b whether it is, z whether a VM
-    is in use between two moments of change.
-    """
-    problem, vms, jobs = Problem.of(workload, chosen), chosen.cluster.vms, workload.jobs
-    ends = [[job.arrival_s, job.arrival_s + job.duration_s, job.arrival_s + 1.3 * job.duration_s] for job in jobs]
-    moments = sorted({moment for each in ends for moment in each})
-    spans = list(itertools.pairwise(moments))
-    count, V, T = len(jobs), len(vms), len(spans)
-    y = np.arange(count * V).reshape(count, V)
-    w = y + count * V
-    b = np.arange(count) + 2 * count * V
-    z = (np.arange(V * T) + 2 * count * V + count).reshape(V, T)
-    size = int(z.max()) + 1
-    cost, rows, lows, highs = np.zeros(size), [], [], []
-
-    def row(terms, low, high):
-        values = np.zeros(size)
-        for variable, value in terms:
-            values[variable] += value
-        rows.append(values)
-        lows.append(low)
-        highs.append(high)
-
-    wc, wt = problem.weights[:2]
-    for v, vm in enumerate(vms):
-        for t, (begin, end) in enumerate(spans):
-            cost[z[v, t]] = wc * vm.price_per_hour / 3600.0 * (end - begin)
-            for need, capacity in ((lambda job: job.cores, vm.cores), (lambda job: job.memory_gb, vm.memory_gb)):
-                base = [(y[k, v], need(job)) for k, job in enumerate(jobs) if ends[k][0] <= begin < ends[k][1]]
-                more = [
-                    (w[k, v], need(job)) for k, job in enumerate(jobs) if ends[k][1] - 1e-9 <= begin < ends[k][2] - 1e-9
-                ]
-                row([*base, *more, (z[v, t], -capacity)], -np.inf, 0.0)
-    for k, job in enumerate(jobs):
-        cost[b[k]] = wt * 0.3 * job.duration_s
-        row([(y[k, v], 1.0) for v in range(V)], job.executors, job.executors)
-        for v in range(V):
-            row([(w[k, v], 1.0), (y[k, v], -1.0), (b[k], -job.executors)], -job.executors, np.inf)
-            row([(y[k, v], 1.0), (b[k], -job.executors)], -np.inf, 1.0)
-    return cost, rows, lows, highs, size, wt * sum(job.duration_s for job in jobs)
-
-
-@pytest.mark.parametrize("beta", [0.4, 1.0])
-def test_the_exact_optimum_is_that_of_a_mixed_integer_program(beta):
-    compared = 0
-    for seed in range(6):
-        jobs = [job for job in drawn_jobs(seed, n=5, gap=6.0, cores=2).jobs if job.type != NETWORK_BOUND]
-        workload = type(drawn_jobs(0))(tuple(jobs), "spread")
-        chosen = PlacementSettings(cluster=LARGE, beta=beta)
-        problem = Problem.of(workload, chosen)
-        if (latest_starts(problem) > problem.jobs[0]).any():
-            continue
-        cost, rows, lows, highs, size, constant = program(workload, chosen)
-        found = milp(
-            cost,
-            constraints=LinearConstraint(np.array(rows), lows, highs),
-            integrality=np.ones(size),
-            bounds=Bounds(0.0, np.where(np.arange(size) < 2 * len(jobs) * len(LARGE), 3.0, 1.0)),
-        )
-        best = optimum(workload, chosen)
-        loss = problem.loss(best.result.job_cost, best.result.run_s)
-        assert loss == pytest.approx(found.fun + constant, rel=1e-6)
-        compared += 1
-    assert compared >= 3
 
 
 def test_bounds_optimum_and_rules_are_in_order():

@@ -94,9 +94,6 @@ def test_executors_on_one_vm_have_rows_of_their_own():
         assert (ordered["start_s"].to_numpy()[1:] >= ordered["finish_s"].to_numpy()[:-1]).all()
 
 
-# ---- Gymnasium ------------------------------------------------------------------------------------------------------
-
-
 def masked_episode(env, seed):
     observation, info = env.reset(seed=seed)
     env.action_space.seed(seed)

@@ -1,13 +1,10 @@
 """Schedulers by name: published numbers, settings, bad input, and the clusters of nodes that some begin with."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 import decima
 from decima.core.errors import ConfigError, UnknownSchedulerError
-from decima.evaluation.tuning import tune
 from decima.systems.heterogeneous import (
     Cluster,
     Instance,
@@ -57,19 +54,6 @@ def test_ranks_of_the_canonical_example():
 def test_makespans_of_the_canonical_example(scheduler, makespan, copies):
     schedule = plan(canonical(), scheduler=scheduler)
     assert (schedule.makespan_s, len(schedule)) == (makespan, copies)
-
-
-CHAIN = Job("chain", [3.0, 6.0], [(0, 1)], [4.0])
-
-
-def test_mean_times_by_hand():
-    """Executors of speeds 1 and 3 need 3 and 1 s for work 3: 2 s on average, and 1.5 s at the mean speed of 2."""
-    instance = Instance([CHAIN], Cluster([1.0, 3.0], 2.0))
-    assert instance.mean_cost_s == pytest.approx([2.0, 4.0], rel=1e-15)
-    assert instance.mean_time_s.tolist() == [1.5, 3.0]
-    assert rank_up(instance).tolist() == [6.5, 3.0]  # Luo et al., Eq. 5
-    assert rank_up(instance, node_s=instance.mean_cost_s) == pytest.approx([8.0, 4.0], rel=1e-15)  # Topcuoglu et al.
-    assert rank_down(instance, node_s=instance.mean_cost_s) == pytest.approx([0.0, 4.0], rel=1e-15)
 
 
 PUBLISHED = ("heft", "cpop", "peft", "dls", "min_min", "tds", "tdca")
@@ -184,36 +168,6 @@ def test_bad_names_and_seeds():
         plan(canonical(), Cluster([1.0]))
 
 
-def test_decisions_wait_for_what_they_say():
-    # Two executors, three jobs of one node: planned at once, or only when an executor is free.
-    jobs = [Job(name, [work]) for name, work in (("a", 4.0), ("b", 4.0), ("c", 1.0))]
-    instance = Instance([*jobs, Job("late", [0.5], arrival_s=1.0)], Cluster([1.0, 1.0], 1.0))
-    planned = plan(instance, scheduler="fifo_deft:decision=plan")
-    assert planned.start_s.tolist() == [0.0, 0.0, 4.0, 4.0]
-    waiting = plan(instance, scheduler="sjf_deft")
-    assert instance.job_of_node[waiting.node].tolist() == [2, 0, 3, 1]
-    assert waiting.start_s.tolist() == [0.0, 0.0, 1.0, 1.5]
-
-
-def test_response_ratio_is_the_textbooks_order():
-    rng = np.random.default_rng(0)
-    waited, executed = rng.exponential(3.0, 200), rng.exponential(2.0, 200)
-    papers = np.argsort(waited / (waited + executed), kind="stable")
-    assert np.array_equal(papers, np.argsort((waited + executed) / executed, kind="stable"))
-
-
-def test_data_sent_at_decisions_comes_later():
-    chain = Job("chain", [2.0, 1.0, 1.0], [(0, 1), (0, 2)], [1.0, 3.0])
-    other = Job("other", [2.5])
-    instance = Instance([chain, other], Cluster([1.0, 1.0], 1.0))
-    sent = {
-        transfers: plan(instance, scheduler=f"fifo_deft:decision=idle,duplicate=false,transfers={transfers}")
-        for transfers in ("finish", "decision")
-    }
-    last = {name: schedule.first_finish_s[2] for name, schedule in sent.items()}
-    assert last["decision"] > last["finish"] or last["decision"] == 4.0
-
-
 def test_a_comparison_scores_the_distance_from_the_bound():
     instances = [canonical(), random_dag(seed=1, nodes=12)]
     compared = decima.compare(["heft", "high_rank_up_deft"], instances)
@@ -244,34 +198,10 @@ def test_executors_of_the_settings_replace_those_of_the_instance():
     assert result.task_frame()["executor"].tolist() == [0, 1]
 
 
-def test_a_parameter_is_tuned():
-    instances = [random_dag(seed=seed, nodes=15, ccr=5.0) for seed in range(3)]
-    found = tune("discounted_rank", instances, Settings(), metric="makespan", budget=8, seed=0, workers=1)
-    assert found.train["tuned"].mean() <= found.train["default"].mean()
-    assert 0.0 <= found.parameters["discount"] <= 1.0
-    assert found.make().values["discount"] == found.parameters["discount"]
-
-
-def test_a_scheduler_of_ones_own_is_compared():
-    class Backwards:
-        name = "backwards"
-
-        def schedule(self, instance, seed=0):
-            return plan(instance, scheduler="random_deft", seed=seed)
-
-    compared = decima.compare([Backwards(), "heft"], "random:nodes=6", system="heterogeneous", seeds=2)
-    assert set(compared.scores["scheduler"]) == {"backwards", "heft"}
-    with pytest.raises(ConfigError, match="settings \\(decision\\) were given"):
-        make_scheduler(Backwards(), decision="idle")
-
-
 def test_nothing_is_put_over_a_node_that_takes_no_time():
     """It parts the gap that it lies in, though it takes nothing from it."""
     instance = draw_instance(1482, jobs=4, nodes=7, executors=5, ccr=0.0, kind="speeds", whole=True)
     validate(instance, make_scheduler("random_deft:slots=insertion").schedule(instance, 439))
-
-
-# ---- paths of favourite parents, and the executors that they go to ---------------------------------------------------
 
 
 def test_times_by_hand():
@@ -293,20 +223,3 @@ def test_shared_nodes_are_on_both_paths_or_on_one():
     schedule = plan(TWO, scheduler="tds")
     assert schedule.makespan_s == 6.0
     assert schedule.duplicate.sum() == 1
-
-
-def test_every_node_is_on_a_path_and_on_an_executor():
-    for seed in range(20):
-        instance = draw_instance(seed, ccr=2.0, stream=seed % 2 == 0)
-        for duplicate in (False, True):
-            paths = clusters(instance, times(instance), duplicate=duplicate)
-            start, parents, _ = instance.parents
-            for path in paths:
-                for above, below in pairwise(path):
-                    assert above in parents[start[below] : start[below + 1]]
-            nodes = [node for path in paths for node in path]
-            assert set(nodes) == set(range(len(instance)))
-            assert duplicate or len(nodes) == len(instance)
-            placed = merged(instance, paths)
-            assert len(placed) == len(instance.cluster)
-            assert {node for each in placed for node in each} == set(nodes)

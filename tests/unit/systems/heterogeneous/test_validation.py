@@ -7,7 +7,7 @@ import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 
 import decima
-from decima.core.errors import ConfigError, DecimaError, SchedulerError
+from decima.core.errors import DecimaError, SchedulerError
 from decima.plotting.gantt import gantt
 from decima.systems.heterogeneous import (
     Cluster,
@@ -91,14 +91,6 @@ def test_random_damage_is_found(scheduler):
         assert list(violations(canonical(), replace(good, executor=elsewhere)))
 
 
-def test_lengths_that_differ():
-    with pytest.raises(InvalidScheduleError, match="expected one length"):
-        Schedule(INSTANCE, [0], [0, 1], [0.0], [1.0])
-
-
-# ---- schedulers from outside of the package --------------------------------------------------------------------------
-
-
 @dataclass
 class Own:
     """A scheduler whose schedule is what a function of the instance returns."""
@@ -118,16 +110,6 @@ def at_once(instance):
 
 def of_another_instance(instance):
     return plan(Instance([Job("tiny", [1.0])], Cluster([1.0])))
-
-
-@dataclass(frozen=True, eq=False)
-class Boasting(Schedule):
-    makespan_s = 0.0
-
-
-def boasting(instance):
-    true = plan(instance)
-    return Boasting(instance, true.node, true.executor, true.start_s, true.finish_s)
 
 
 BROKEN = {
@@ -154,10 +136,6 @@ def test_a_broken_scheduler_of_ones_own_is_never_scored(case):
     ):
         with pytest.raises(error, match=sentence):
             attempt()
-
-
-def test_length_is_computed_from_the_copies():
-    assert plan(canonical(), scheduler=Own(boasting)).makespan_s == 80.0
 
 
 def test_a_registered_rule_from_outside_is_validated(tmp_path, monkeypatch):
@@ -208,11 +186,6 @@ def test_chance_of_its_own_is_found():
     with pytest.raises(SchedulerError, match="the global generator of numpy"):
         check_scheduler(Drawing(Global))
     assert issubclass(SchedulerError, DecimaError)
-
-
-def test_a_scheduler_has_a_name():
-    with pytest.raises(ConfigError, match="the name of scheduler Own is None; expected a text"):
-        plan(canonical(), scheduler=Own(at_once, name=None))
 
 
 def test_metrics_by_hand():

@@ -60,29 +60,11 @@ def test_load_makes_arrivals_more_frequent():
     assert table.mean_s.tolist() == [2.0, 2.5]
 
 
-def test_recordings_run_one_by_one():
-    table = capacity.summarize(capacity.sweep([WIDE, WIDE], FIFO, Plan((12,), draws=1)))
-    assert table.run_s.tolist() == [14.0]
-    assert table.mean_s.tolist() == [7.0]
-
-
 def test_contention_lengthens_tasks():
     # Measured with 5 executors; 0.2 of the CPU time per executor: 1 + 0.2 * 1 over 1 + 0.2 * 5.
     shared = recording(one_stage(5, 1.0), contention=0.2)
     table = capacity.summarize(capacity.sweep([shared], FIFO, Plan((1, 5), draws=1)))
     assert table.run_s.tolist() == pytest.approx([5 * 0.6, 1.0])
-
-
-def test_threads_do_not_change_the_result():
-    one, two = (capacity.sweep([WIDE], FIFO, Plan((1, 2, 3), draws=3), threads=count) for count in (1, 2))
-    pandas.testing.assert_frame_equal(one, two)
-
-
-def test_knee_balances_time_and_executors():
-    # Time falls with the executors up to 4, then hardly.
-    frame = points(executors=[1, 2, 4, 8, 16], run_s=[16.0, 8.0, 4.0, 3.5, 3.4])
-    assert capacity.knee_of(frame, "run_s").executors == 4
-    assert capacity.choose_point(frame, "run_s").executors == 4
 
 
 FRAME = points(executors=[1, 2, 4, 8], run_s=[16.0, 8.0, 4.0, 3.5], mean_s=[16.0, 8.0, 4.0, 3.5], cost=[4.0, 4, 5, 9])
@@ -138,11 +120,6 @@ def test_plans_that_cannot_be(values, message):
         Plan(**values)
 
 
-def test_a_recording_has_a_time_per_stage():
-    with pytest.raises(ConfigError, match=r"driver_ms of 'log' has shape \(1,\); expected \(2,\)"):
-        Recording("log", WIDE.workload, np.zeros(1), np.ones(1), 5, np.zeros(2))
-
-
 def test_critical_path_has_the_driver():
     assert WIDE.critical_path_s.tolist() == [7.0]
     late = recording(one_stage(1, 2.0, at_s=8.0))
@@ -165,13 +142,6 @@ def test_parts_by_hand():
     assert parts.waiting_s.tolist() == [0.0, 0.0]
     assert capacity.limit_of(parts) == "few_tasks"
     assert result.makespan_s == 8.0
-
-
-def test_a_job_that_waits_for_another_one():
-    jobs = recording(one_stage(4, 1.0), one_stage(1, 1.0, name="second"))
-    _, parts = parts_at(jobs, 1)
-    assert parts[parts["job"] == 1].waiting_s.tolist() == [4.0]
-    assert capacity.limit_of(parts) == "waiting"
 
 
 @pytest.mark.parametrize("seed", range(10))

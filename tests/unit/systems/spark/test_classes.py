@@ -2,25 +2,21 @@
 
 import json
 
-import gymnasium
 import numpy as np
 import pytest
 
 import decima
 from decima.core.errors import ConfigError, InvalidDecisionError, SchedulerError, WorkloadError
 from decima.systems.spark.loop import new_state, spawn_generators
-from decima.systems.spark.policy.task import Task
 from decima.systems.spark.schedulers import Decision
 from decima.systems.spark.schedulers.check import check_scheduler
-from decima.systems.spark.schedulers.interface import Observation
 from decima.systems.spark.settings import ExecutorClass, Settings, read_classes
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
-from decima.workload.sources import get_source, parse_jobs
+from decima.workload.sources import get_source
 from tests.drivers import ClassChooser
 from tests.toy_jobs import stage
 
-FOUR = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
 SMALL = ((0.5, 2), (1.0, 2))
 
 
@@ -96,46 +92,7 @@ def test_a_request_that_no_class_fits():
     assert decima.simulate(workload, executors=4).num_unfinished == 0
 
 
-def test_a_task_of_training_keeps_the_classes():
-    classes = [list(each) for each in FOUR]
-    task = Task.of_jobs("embedded:n=5,requests=uniform", executors=200, settings={"classes": classes})
-    assert task.cluster.classes == tuple(ExecutorClass(*each) for each in FOUR)
-    assert Task.from_dict(json.loads(json.dumps(task.as_dict()))).cluster == task.cluster
-    assert (task.workload(task.validation_sequences(1)[0]).requests[:, 0] > 0.0).all()
-    assert Task.on(task.cluster).cluster == task.cluster
-
-
 # ---- decisions ------------------------------------------------------------------------------------------------------
-
-
-def test_best_fit_takes_the_smallest_class_first():
-    state = begun(two_jobs(), simple())
-    seen = Observation(state)
-    assert [each.memory for each in seen.classes] == [0.5, 1.0]
-    assert seen.offers.tolist() == [2, 2]
-    small, large = seen.frontier
-    assert (small.fits.tolist(), large.fits.tolist()) == ([True, True], [False, True])
-    assert (small.memory, large.memory, small.cpu) == (0.5, 1.0, 1.0)
-    state.decide(small.id, 3)
-    state.advance()
-    assert seen.offers.tolist() == [0, 1]
-    assert seen.jobs[0].class_allocation.tolist() == [2, 1]
-    assert [stage.id for stage in seen.frontier] == [1, large.id]  # the child of the saturated stage fits, too
-    state.decide(large.id, 4)  # one is left of its class
-    state.advance()
-    assert state.executor_stage.tolist() == [small.id] * 3 + [large.id]
-
-
-def test_a_class_by_name_is_used_alone():
-    state = begun(two_jobs(), simple())
-    state.decide(0, 3, 0.0, 1)
-    state.advance()
-    assert Observation(state).offers.tolist() == [2, 0]
-    assert [stage.id for stage in Observation(state).frontier] == [0]  # nothing else fits the small ones
-    state.decide(-1)
-    state.advance()
-    assert state.executor_stage[2:].tolist() == [0, 0]
-    assert state.logged_decisions[0].tolist()[-2:] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -152,15 +109,6 @@ def test_what_is_refused(decision, message):
     state = begun(two_jobs(), simple())
     state.decide(*decision)
     with pytest.raises(InvalidDecisionError, match=message):
-        state.advance()
-
-
-def test_a_class_that_is_not_on_offer():
-    state = begun(two_jobs(), simple())
-    state.decide(2, 2)
-    state.advance()
-    state.decide(0, 1, 0.0, 1)
-    with pytest.raises(InvalidDecisionError, match="no executor of that class is offered; executors offered: 2"):
         state.advance()
 
 
@@ -185,9 +133,6 @@ def test_decisions_of_the_wrong_kind():
         decima.simulate(two_jobs(), Wrong(), cluster=simple())
 
 
-# ---- results --------------------------------------------------------------------------------------------------------
-
-
 def test_fragmentation_and_use_of_classes_by_hand():
     result = decima.simulate(two_jobs(), "fifo", cluster=simple(), log=True)
     assert result.executor_class.tolist() == [0, 0, 1, 1]
@@ -203,33 +148,6 @@ def test_fragmentation_needs_classes_and_a_log():
     for result in (decima.simulate(two_jobs(), executors=4, log=True), decima.simulate(two_jobs(), cluster=simple())):
         with pytest.raises(ConfigError, match="fragmentation is of a run with classes of executors and a log"):
             _ = result.fragmentation
-
-
-# ---- environment ----------------------------------------------------------------------------------------------------
-
-
-def test_environment():
-    options = {"workload": two_jobs(), "mode": "simplified", "classes": SMALL, "log": True}
-    env = gymnasium.make("decima.systems.spark.gym:decima/SparkCluster-v0", **options)
-    env.action_space.seed(1)
-    observation, info = env.reset(seed=0)
-    assert env.action_space.nvec.tolist() == [4, 4, 3]
-    assert observation["requests"][:, 0].tolist() == [0.5, pytest.approx(0.8), 1.0]
-    assert observation["class_sizes"].tolist() == [[0.5, 1.0], [1.0, 1.0]]
-    assert observation["class_offers"].tolist() == [2, 2]
-    assert observation["class_mask"].tolist() == [[1, 1], [0, 0], [0, 1]]
-    with pytest.raises(InvalidDecisionError, match=r"expected 3 whole numbers \(slot, executors, executor_class\)"):
-        env.step(np.array([0, 0]))
-    over = False
-    while not over:
-        assert env.observation_space.contains(observation)
-        action = env.action_space.sample(mask=info["action_mask"])
-        observation, _, terminated, truncated, info = env.step(action)
-        assert not info["invalid_action"]
-        over = terminated or truncated
-    log = env.unwrapped.result().log
-    assert "executor_class" in log.decision_columns()
-    assert (np.array([0, 0, 1, 1])[log.executor][log.job == 1] == 1).all()
 
 
 # ---- requests -------------------------------------------------------------------------------------------------------
@@ -271,11 +189,3 @@ def test_requests_that_are_none(value):
 def test_requests_of_other_shape():
     with pytest.raises(WorkloadError, match="expected memory, or memory and CPUs, of each of 2 stages"):
         Job(profile([(1, ()), (1, (0,))]), requests=[0.5])
-
-
-def test_an_end_of_a_task_may_open_a_round_of_another_class():
-    """A value of the event loop that looks for rounds after every single event."""
-    jobs = parse_jobs("embedded:arrivals=poisson,n=30,interarrival_s=6,requests=uniform").workload(1)
-    cluster = Settings(classes=((0.25, 12), (0.5, 12), (0.75, 13), (1.0, 13)))
-    result = decima.simulate(jobs, "graphene:larger=2,long=2,frag=-1,alpha=0,order=0", seed=1, cluster=cluster)
-    assert result.avg_jct_s == pytest.approx(85.98945953164242, rel=1e-12)

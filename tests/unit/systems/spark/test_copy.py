@@ -21,7 +21,6 @@ from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.schedulers.interface import decision_parts
 from decima.systems.spark.settings import Settings
 from decima.workload import embedded_batch, synthetic_poisson
-from tests.drivers import IN_CORE
 
 JOBS = synthetic_poisson(12, 5.0, seed=3)
 SETTINGS = Settings(executors=8)
@@ -88,9 +87,6 @@ def recorded(state):
     return {name: np.asarray(value).tobytes() for name, value in vars(record).items()}
 
 
-# ---- states ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "decisions"), [("random", 0), ("released_fifo", 1), ("random", 25), ("capped_srw", 25)]
 )
@@ -118,15 +114,6 @@ def test_a_state_with_a_policy_that_records_goes_on_alike(way, together):
     assert everything(twin) == everything(state)
     assert recorded(twin) == recorded(state)
     assert len(collect_record(state)) > 20
-
-
-def test_a_state_without_a_run_can_be_copied(any_way):
-    twin = any_way(new_state(JOBS, SETTINGS))
-    scheduler = make_scheduler("fair")
-    scheduler.bind(twin)
-    twin.start(np.random.default_rng(0), np.random.default_rng(1), scheduler.decision.address)
-    assert not twin.advance()
-    assert twin.num_done == len(JOBS)
 
 
 def test_the_original_may_be_gone(way):
@@ -172,9 +159,6 @@ def test_arrays_given_to_a_copy_are_read_only(way):
     assert twin.job_rank.tolist() == list(range(len(JOBS)))
 
 
-# ---- copies into other memory ---------------------------------------------------------------------------------------
-
-
 def test_copies_into_the_same_memory_again_and_again():
     scheduler = make_scheduler("random")
     state, twin = begin(scheduler, log=False), begin(scheduler, log=False)
@@ -190,29 +174,6 @@ def test_copies_into_the_same_memory_again_and_again():
         np.testing.assert_array_equal(times, state.job_finish_ms)
 
 
-def test_a_copy_never_shares_a_generator_with_its_original():
-    scheduler = make_scheduler("random")
-    state, twin = begin(scheduler), begin(scheduler)
-    twin.start(*state._generators)
-    go_on(state, scheduler, 5)
-    state.copy_into(twin)
-    go_on(twin, scheduler)
-    go_on(state, scheduler)
-    np.testing.assert_array_equal(twin.job_finish_ms, state.job_finish_ms)
-
-
-def test_addresses_of_a_copy_are_its_own():
-    scheduler = make_scheduler("fair")
-    state = begin(scheduler)
-    twin = state.copy()
-    twin.job_attached[:] = 7
-    twin.job_share[:] = 7
-    assert not (state.job_attached == 7).any()
-    assert not (state.job_share == 7).any()
-    assert twin.rule_record != state.rule_record
-    assert twin.duration_rng != state.duration_rng
-
-
 def test_what_does_not_fit_is_refused():
     state = begin(make_scheduler("fair"))
     larger = new_state(JOBS, Settings(executors=9000))
@@ -221,9 +182,6 @@ def test_what_does_not_fit_is_refused():
         state.copy_into(larger)
     with pytest.raises(RecordError, match="with rule_record attached needs the same; the other has nothing"):
         state.copy_into(new_state(JOBS, SETTINGS))
-
-
-# ---- environments ---------------------------------------------------------------------------------------------------
 
 
 def act(env, steps=10**9):
@@ -238,21 +196,6 @@ def act(env, steps=10**9):
         if terminated or truncated:
             break
     return seen
-
-
-def test_an_environment_whose_original_is_gone():
-    env = SparkClusterEnv(BATCH, 5)
-    env.reset(seed=0)
-    twins = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
-    seen = act(env)
-    del env
-    for twin in twins:
-        assert act(twin) == seen
-        twin.reset(seed=1)
-        assert act(twin)
-
-
-# ---- another process ------------------------------------------------------------------------------------------------
 
 
 def finish_state(state, scheduler):
@@ -290,17 +233,6 @@ def test_all_go_on_alike_in_another_process(tmp_path):
     assert inside.num_done == len(JOBS)
     assert everything(finished_inside) == everything(inside)
     assert act(env) == seen
-
-
-# ---- schedulers and objectives --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", IN_CORE)
-def test_schedulers_stay_what_they_are(any_way, name):
-    scheduler = make_scheduler(name)
-    again = any_way(scheduler)
-    assert again.values == scheduler.values
-    assert again.decision.address == scheduler.decision.address
 
 
 def test_weights_of_another_policy_do_not_change_with_a_copy(any_way):

@@ -6,8 +6,7 @@ import pytest
 import decima
 from decima.core.errors import ConfigError
 from decima.systems.spark.loop import spawn_generators
-from tests.stepping import Steps
-from tests.toy_jobs import job, one_stage, stage, workload
+from tests.toy_jobs import one_stage, workload
 
 # One executor, 2 s to move: job 0 from 2 s to 5 s, job 1 from 7 s to 8 s, job 2, which comes at 6 s, from 10 s to 12 s.
 JOBS = workload(one_stage(3, 1.0, name="x"), one_stage(1, 1.0, name="y"), one_stage(1, 2.0, at_s=6.0, name="z"))
@@ -86,25 +85,6 @@ def test_log_of_decisions():
         [8000.0, 1, 1, 1, 2, 0, 1, 1],
         [12_000.0, 2, 1, 0, None, None, 1, 1],
     ]
-
-
-def test_no_log_unless_asked_for():
-    assert decima.simulate(JOBS, "fifo", executors=1).log is None
-
-
-def test_log_of_tasks_says_the_stage_inside_the_job():
-    steps = Steps(workload(one_stage(1, 1.0), job(stage("a", 1, 1.0), stage("b", 2, 1.0, 0))), 1)
-    log = steps.finish().log
-    assert list(zip(log.job.tolist(), log.stage.tolist(), strict=True)) == [(0, 0), (1, 0), (1, 1), (1, 1)]
-
-
-def test_a_result_outlives_the_state():
-    steps = Steps(JOBS, 1)
-    result = steps.finish()
-    before = (result.completion_ms.copy(), result.log.start_ms.copy(), result.log.decisions.copy())
-    steps.state.start(np.random.default_rng(0), np.random.default_rng(1))
-    for kept, now in zip(before, (result.completion_ms, result.log.start_ms, result.log.decisions), strict=True):
-        assert np.array_equal(kept, now)
 
 
 def test_seeds():

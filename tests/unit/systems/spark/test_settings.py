@@ -29,11 +29,6 @@ def test_the_modes_differ_in_these_fields_only():
     }
 
 
-def test_paper_is_the_default():
-    assert Settings() == PAPER == Settings.of_mode("paper")
-    assert PAPER.executors == 50
-
-
 def test_released_mean_durations_take_the_left_level_as_the_reference_runs_do():
     assert Settings.released(durations="mean").level_rule == "left"
     assert Settings.released(durations="mean", level_rule="right").level_rule == "right"
@@ -43,14 +38,6 @@ def test_simplified_switches_every_effect_off():
     simplified = Settings.of_mode("simplified", executors=3)
     assert (simplified.durations, simplified.executors) == ("mean", 3)
     assert [simplified.first_wave, simplified.startup, simplified.inflation] == [False, False, False]
-
-
-def test_replace_and_as_dict():
-    changed = PAPER.replace(executors=7, reoffer=False)
-    assert (changed.executors, changed.reoffer, PAPER.executors) == (7, False, 50)
-    assert Settings(**changed.as_dict()) == changed
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        changed.executors = 8
 
 
 def test_whole_numbers_of_other_types_are_taken():

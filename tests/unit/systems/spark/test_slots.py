@@ -30,11 +30,6 @@ MODES = pytest.mark.parametrize("mode", ["paper", "released"])
 CHAIN = job(stage("a", 2, 3.0), stage("b", 1, 1.0, 0))
 
 
-def started(tasks):
-    """(job, stage, executor, start in s) of tasks."""
-    return [task[:4] for task in tasks]
-
-
 class Shortest:
     """The shortest stage of the frontier; delays stages of 20 s by ``delay_ms``."""
 
@@ -51,40 +46,6 @@ class Shortest:
         delay_ms = self.delay_ms if stage.delayable and stage.mean_duration_ms == 20_000.0 else 0.0
         limit = observation.grant(stage, 1).parallelism_limit
         return Decision(stage, limit, delay_ms)
-
-
-# ---- Figure 1 -------------------------------------------------------------------------------------------------------
-
-
-def test_a_stage_is_delayed_once():
-    once = Steps(workload(one_stage(1, 1.0)), 1)
-    once.choose(0, 0, 1, 1000.0)
-    once.idle()
-    with pytest.raises(InvalidDecisionError, match="it was delayed before, and a stage may be delayed once"):
-        once.choose(0, 0, 1, 1000.0)
-
-
-def test_executors_bound_to_a_job_are_offered_to_its_stages_only():
-    """The second executor is of no use to its job any more, but waits for its end at 10 s."""
-    jobs = workload(job(stage("a", 1, 10.0), stage("b", 1, 2.0)), one_stage(1, 5.0, at_s=1.0))
-    for mode in ("paper", "released"):
-        bound = decima.simulate(jobs, "fair", 2, mode=mode, durations="mean", job_bound=True, log=True, **STILL)
-        assert bound.completion_ms.tolist() == [10_000.0, 15_000.0], mode
-        free = decima.simulate(jobs, "fair", 2, mode=mode, durations="mean", log=True, **STILL)
-        assert free.completion_ms.tolist() == [10_000.0, 7000.0], mode
-
-
-def test_limits_of_jobs_that_keep_their_executors_never_fall():
-    """A job that was given two executors gets the second with a limit of one too."""
-    pair = workload(job(stage("a", 1, 10.0), stage("b", 1, 2.0)))
-    for bound in (False, True):
-        steps = Steps(pair, 2, job_bound=bound, **STILL)
-        steps.choose(0, 0, 2)
-        if bound:
-            assert steps.choose(0, 1, 1) == (2.0, 0, 1)
-        else:
-            with pytest.raises(InvalidDecisionError, match="limit"):
-                steps.choose(0, 1, 1)
 
 
 # ---- delays that are refused ----------------------------------------------------------------------------------------

@@ -81,12 +81,6 @@ def test_a_stage_outside_the_frontier():
     )
 
 
-def test_a_stage_chosen_twice_in_a_round():
-    steps = Steps(TWO, 4)
-    steps.choose(1, 0, 1)
-    assert "decision 1 at 0.000 s: cannot choose stage 0 of job 1 with limit 2: it is not in" in refused(steps, 1, 0, 2)
-
-
 @pytest.mark.parametrize("stage_id", [4, 10**6, -2, -(2**40)])
 def test_a_stage_that_does_not_exist(stage_id):
     steps = Steps(TWO, 4)
@@ -100,13 +94,6 @@ def test_a_stage_that_does_not_exist(stage_id):
 def test_a_limit_of_nothing(mode, limit):
     message = refused(Steps(TWO, 4, mode=mode), 1, 0, limit)
     assert f"stage 0 of job 1 with limit {limit}: the limit gives it no executor; executors offered: 4" in message
-
-
-def test_a_limit_that_the_job_holds_already():
-    steps = Steps(workload(one_stage(9, 10.0), one_stage(1, 1.0, at_s=5.0)), 3)
-    steps.choose(0, 0, 2)
-    assert steps.idle() == (5.0, -1, 1)
-    assert "stage 0 of job 0 with limit 2: the limit gives it no executor" in refused(steps, 0, 0, 2)
 
 
 def test_a_limit_above_the_offer_is_too_much_only_where_it_counts_offered_executors():
@@ -131,16 +118,6 @@ def test_long_frontiers_are_cut_in_the_message():
     assert refused(steps, None, None, 9).endswith(f"(job, stage) that can be chosen: [{shown}, ...]")
 
 
-def test_a_refused_decision_changes_nothing():
-    steps = Steps(TWO, 4)
-    refused(steps, 0, 1, 1)
-    assert steps.choose(0, 0, 2) == (0.0, -1, 2)
-    assert steps.finish().num_decisions == Steps(TWO, 4).finish().num_decisions
-
-
-# ---- deadlock -------------------------------------------------------------------------------------------------------
-
-
 def idle_for_ever(steps):
     while steps.running:
         steps.idle()
@@ -157,9 +134,3 @@ def test_parking_every_executor_is_a_deadlock(mode):
     assert str(caught.value) == (
         "no event is left at 12.0 s but 2 of 3 jobs are unfinished (first: job 1): the scheduler parked every executor"
     )
-
-
-def test_a_time_limit_comes_before_a_deadlock():
-    steps = Steps(workload(one_stage(1, 1.0), one_stage(1, 1.0, at_s=30.0)), 2, time_limit_ms=20_000.0)
-    assert steps.idle() is None
-    assert steps.result().truncated

@@ -5,7 +5,7 @@ from decima.core.errors import WorkloadError
 from decima.core.random import draw_below, draw_uniform
 from decima.systems.spark.rules.durations import FIRST, FRESH, REST
 from decima.systems.spark.settings import LEVEL_RULES, Settings
-from decima.systems.spark.tables import RELEASED_POINTS, ProfileTables, WorkloadTables, level_grid, profile_tables
+from decima.systems.spark.tables import ProfileTables, WorkloadTables, level_grid, profile_tables
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
 
@@ -61,10 +61,6 @@ def test_interpolation_knows_no_points_but_the_levels_of_the_stage():
     assert not one_right.any()
 
 
-def test_points_are_those_of_the_published_code():
-    assert RELEASED_POINTS == (5, 10, 20, 40, 50, 60, 80, 100)
-
-
 # ---- lists of durations ---------------------------------------------------------------------------------------------
 
 
@@ -88,10 +84,6 @@ def situations(stage, level=0, **settings):
 
 FULL = one_stage([[50, 60]], [[40]], [[10, 20]])
 FRESH_LIST, FIRST_LIST, REST_LIST = ([50, 60], 0), ([40], 0), ([10, 20], 0)
-
-
-def test_each_situation_has_its_own_list():
-    assert situations(FULL) == [FRESH_LIST, FIRST_LIST, REST_LIST]
 
 
 @pytest.mark.parametrize(
@@ -140,9 +132,6 @@ def test_means_are_exact_sums():
     assert arrays["list_mean_ms"].tolist() == [0.1, 0.1, (1e15 + 0.125) / 4]
 
 
-# ---- workloads ------------------------------------------------------------------------------------------------------
-
-
 def profile(name, *parents):
     """Stages with the given parents, as many tasks as their index plus one."""
     wave = (np.array([1000.0]),)
@@ -151,27 +140,6 @@ def profile(name, *parents):
 
 
 CHAIN, FORK = profile("chain", (), (0,)), profile("fork", (), (0,), (0,))
-
-
-def test_stage_ids_run_over_all_jobs():
-    workload = Workload((Job(FORK), Job(CHAIN), Job(FORK)), "test")
-    tables = WorkloadTables(workload, Settings())
-    arrays = tables.arrays
-    assert (tables.num_jobs, tables.num_stages, tables.num_tasks) == (3, 8, 15)
-    assert arrays["job_first_stage"].tolist() == [0, 3, 5, 8]
-    assert arrays["stage_job"].tolist() == [0, 0, 0, 1, 1, 2, 2, 2]
-    assert arrays["stage_tasks"].tolist() == [1, 2, 3, 1, 2, 1, 2, 3]
-    assert arrays["stage_row"].tolist() == [0, 1, 2, 3, 4, 0, 1, 2]
-    children = np.split(arrays["child"], arrays["child_offset"][1:-1])
-    assert [kids.tolist() for kids in children] == [[1, 2], [], [], [1], []]
-    parents = np.split(arrays["parent"], arrays["parent_offset"][1:-1])
-    assert [above.tolist() for above in parents] == [[], [0], [0], [], [0]]
-
-
-def test_arrivals_go_by_time_and_ties_by_place_in_the_workload():
-    times = [(5.0, None), (0.0, True), (5.0, None), (0.0, False), (3.0, None)]
-    workload = Workload(tuple(Job(CHAIN, at_ms, initial) for at_ms, initial in times), "test")
-    assert WorkloadTables(workload, Settings()).arrays["arrival_order"].tolist() == [3, 4, 0, 2]
 
 
 def test_tables_of_profiles_are_shared_where_durations_agree():
@@ -183,9 +151,6 @@ def test_tables_of_profiles_are_shared_where_durations_agree():
     assert one is other
     assert cold is not one
     assert profile_tables(universe, settings) is profile_tables(universe, settings)
-
-
-# ---- random numbers -------------------------------------------------------------------------------------------------
 
 
 def test_draws_are_functions_of_raw_bits():

@@ -10,7 +10,6 @@ from decima.workload import alibaba_like
 from decima.workload.alibaba import hour, raw
 from decima.workload.alibaba.assemble import TaskName, parse_name
 from decima.workload.alibaba.generator import LARGEST_DAG, generate
-from decima.workload.alibaba.trace import thinned
 from decima.workload.sources import parse_jobs
 
 # arrival, job, stage, length, plan_cpu, plan_mem, tasks
@@ -142,31 +141,6 @@ def test_every_oddity_is_counted(trace):
     }
 
 
-def test_a_cut_name_keeps_the_parents_that_are_complete(tmp_path):
-    name = "J13_1_2_3_4_5_6_7_8_9_10_11_12_12_12_12_12_12_12_1"  # 50 characters
-    rows = [f"0,j,M{number},1,100,0.3,1" for number in range(1, 13)]
-    trace = read(tmp_path, "\n".join([*rows, f"0,j,{name},1,100,0.3,1"]) + "\n")
-    assert len(name) == 50
-    assert trace.profile(0).stages[-1].parents == tuple(range(12))
-    assert (trace.report.cut_names, trace.report.jobs_with_cut_names) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ("0,j,M1_3,1,100,0.3,1\n0,j,M2,1,100,0.3,1\n", r"no job is left .*1 jobs with missing parents \(j\)"),
-        ("0,j,M1_2,1,100,0.3,1\n0,j,M2_1,1,100,0.3,1\n", r"no job is left .*1 jobs with cycles \(j\)"),
-        ("0,j,M1_1,1,100,0.3,1\n", r"1 jobs with cycles \(j\)"),
-        ("0,j,M1,1,100,0.3\n", "a row has 6 columns; expected csv with the columns submit_s, job_name, task_name"),
-        ("0,j,M1,1,100,high,1\n", "expected csv with the columns"),
-        ("0,j,task_1,1,100,0.3,1\n", "no job is left to simulate"),
-    ],
-)
-def test_malformed_rows_are_refused_in_a_sentence(tmp_path, rows, message):
-    with pytest.raises(WorkloadError, match=message):
-        read(tmp_path, rows)
-
-
 def test_halves_share_the_jobs_and_count_from_their_beginning(trace):
     train, test = trace.workload("train"), trace.workload("test")
     assert [job.name for job in train.jobs] == ["j_a"]
@@ -284,10 +258,6 @@ def test_a_window_is_of_raw_files():
         parse_jobs("alibaba:start_s=3").workload(0)
 
 
-def test_executors_are_thinned_like_jobs():
-    assert [thinned(30_000, fraction) for fraction in (1.0, 0.1, 1e-9)] == [30_000, 3_000, 1]
-
-
 def test_a_changed_copy_or_another_version_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(hour, "_package_file", lambda name: None)
     monkeypatch.setattr(hour, "fetched_folder", lambda: tmp_path)
@@ -330,15 +300,6 @@ def stages(trace):
     return np.diff(trace.first_stage)
 
 
-def test_a_seed_determines_the_trace():
-    one, other = generate(200, 1), generate(200, 2)
-    generate.cache_clear()
-    again = generate(200, 1)
-    for name in ("arrival_s", "first_stage", "num_tasks", "memory", "parent", "duration_ms"):
-        assert np.array_equal(getattr(one, name), getattr(again, name))
-    assert not np.array_equal(one.num_tasks[:50], other.num_tasks[:50])
-
-
 def test_statistics_are_those_of_the_published_counts():
     trace = generate(5000)
     sizes = stages(trace)
@@ -357,15 +318,6 @@ def test_the_mix_of_the_paper_has_its_large_jobs():
     assert np.mean(sizes >= 4) == pytest.approx(0.59, abs=0.02)
     assert 100 < sizes.max() <= LARGEST_DAG
     assert np.mean(sizes >= 100) == pytest.approx(0.006, abs=0.003)
-
-
-def test_profiles_are_jobs_whose_stages_follow_their_parents():
-    trace = generate(300, mix="paper")
-    for job in range(300):
-        profile = trace.profile(job)
-        assert all(parent < index for index, stage in enumerate(profile.stages) for parent in stage.parents)
-        assert profile.work_ms == pytest.approx(1000.0 * trace.work_s[job])
-    assert trace.duration_ms.min() >= 500.0
 
 
 def test_thinning_keeps_the_arrivals_of_what_is_kept():

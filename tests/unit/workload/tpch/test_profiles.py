@@ -91,10 +91,6 @@ def test_profiles_of_other_raw_files_are_prepared_anew(raw, nothing):
     assert len(parquet.read_profiles(path)) == 154
 
 
-def test_same_object_every_time(tpch_data):
-    assert tpch_profile("10g", 9) is tpch_profile("10g", 9)
-
-
 def test_figures_of_the_data_set(tpch_data):
     profiles = tpch_profiles()
     stages = [stage for profile in profiles for stage in profile.stages]
@@ -128,23 +124,6 @@ def test_query_6_has_its_own_levels_at_small_sizes(tpch_data):
     }
     for size, levels in expected.items():
         assert [stage.levels for stage in tpch_profile(size, 6).stages] == [levels, levels]
-
-
-def test_query_15_takes_the_task_count_of_the_first_stored_level(raw, tpch_data):
-    for size in tpch.RELEASED_SIZES:
-        path = raw / size / "task_duration_15.npy"
-        table = tpch_raw.load_restricted(path.read_bytes(), path)[6]
-        waves = table["first_wave"], table["rest_wave"]
-        counts = [sum(len(wave[level]) for wave in waves) for level in waves[0]]
-        assert set(counts) == {1, 2}
-        assert tpch_profile(size, 15).stages[6].num_tasks == counts[0]
-
-
-def test_first_node_has_no_first_wave_left(tpch_data):
-    for profile in tpch_profiles():
-        source = profile.stages[0]
-        assert all(len(first) == 0 for first in source.first)
-        assert all(len(fresh) > 0 for fresh in source.fresh)
 
 
 def test_cleaning_keeps_every_duration_or_inherits(raw, tpch_data):

@@ -55,26 +55,6 @@ def test_profile_follows_the_data_rules(raw):
     assert first.mean_duration_ms == (9 + 9 + 9 + 7 + 8 + 9 + 1 + 2 + 3 + 1) / 10
 
 
-@pytest.mark.parametrize(
-    ("first", "fresh", "kept"),
-    [
-        ([1, 2, 3], [], [1, 2, 3]),
-        ([5, 5, 5], [5, 5], [5]),
-        ([5, 6, 5, 6], [5], [6, 5, 6]),
-        ([5, 6], [6, 5], []),
-        ([5], [7, 5, 5], []),
-    ],
-)
-def test_fresh_durations_are_removed_as_a_multiset(first, fresh, kept):
-    assert tpch_raw.remove_fresh(first, fresh) == kept
-
-
-def test_empty_first_waves_inherit_from_below_in_ascending_order():
-    first = {100: [4], 2: [1], 5: [2], 10: [3]}
-    fresh = {100: [4], 2: [1], 5: [], 10: [3]}
-    assert tpch_raw.clean_first_waves(first, fresh) == {2: [], 5: [2], 10: [2], 100: [2]}
-
-
 class Exploit:
     """Unpickling this with plain pickle makes a folder."""
 
@@ -116,12 +96,6 @@ def test_refusal_names_what_was_asked_for():
         tpch_raw.load_restricted(header() + b"cposix\nsystem\n(Vtouch x\ntR.", "bad.npy")
 
 
-def test_the_exploit_of_these_tests_would_work(tmp_path):
-    folder = tmp_path / "made"
-    pickle.loads(pickle.dumps(Exploit(folder)))
-    assert folder.is_dir()
-
-
 @pytest.mark.parametrize(
     "content",
     [b"", b"\x93NUMPY", b"not numpy at all", npy(TABLES)[:-40], npy(np.zeros(3)), header(), b"\x93NUMPY\x02\x00"],
@@ -138,12 +112,6 @@ def test_changed_file_fails_its_checksum_before_it_is_parsed(raw):
     with pytest.raises(ChecksumError, match=r"task_duration_1\.npy: got SHA-256 [0-9a-f]{64} .*expected [0-9a-f]{64}"):
         tpch_raw.read_raw_profile(raw, "2g", 1)
     assert not folder.exists()
-
-
-def test_missing_file_is_named(raw):
-    (raw / "2g" / "adj_mat_1.npy").unlink()
-    with pytest.raises(DataUnavailableError, match=r"2g/adj_mat_1\.npy is missing"):
-        tpch_raw.read_raw_profile(raw, "2g", 1)
 
 
 @pytest.mark.parametrize(
@@ -256,13 +224,6 @@ def test_mirror_without_a_file(mirror):
     with pytest.raises(DataUnavailableError, match=r"no readable file .*adj_mat_7\.npy: No such file"):
         tpch_raw.fetch_tpch(progress=False)
     assert fetched().items() <= FILES.items()
-
-
-def test_mirror_that_does_not_exist(mirror, monkeypatch):
-    monkeypatch.setenv(config.MIRROR_VARIABLE, str(mirror / "nowhere"))
-    with pytest.raises(DataUnavailableError, match="nowhere has no readable file"):
-        tpch_raw.fetch_tpch(progress=False)
-    assert fetched() == {}
 
 
 @pytest.mark.parametrize("number", [1, 7])

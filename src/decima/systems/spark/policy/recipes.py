@@ -18,6 +18,21 @@ _FAST: dict[str, Any] = FAST | {
     "validation_sequences": 40,
     "iterations": 320,
 }
+_CONTINUING: dict[str, Any] = {
+    "algorithm": "continuing",
+    "epochs": 2,
+    "minibatches": 8,
+    "lr_start": 1e-3,
+    "lr_end": 1e-4,
+    "lr_shape": "geometric",
+    "gradient_norm": 1.0,
+    "loss_reduction": "mean",
+    "entropy_start": 0.02,
+    "entropy_end": 0.0,
+    "entropy_iterations": 150,
+    "effect_classes": True,
+    "validate_every": 25,
+}
 # Every ingredient's worth is in the training report.
 _RECIPES: dict[str, dict[str, Any]] = {
     "fast-batch": _FAST
@@ -38,23 +53,18 @@ _RECIPES: dict[str, dict[str, Any]] = {
         "teacher_parameters": {"c0": 1.33, "c1": 0.3, "power": 0.141, "release": 1.093},
     },
     # From random weights on streams, by windows that never end for the learner.
-    "continuing-stream": {
-        "algorithm": "continuing",
-        "epochs": 2,
-        "minibatches": 8,
-        "lr_start": 1e-3,
-        "lr_end": 1e-4,
-        "lr_shape": "geometric",
-        "gradient_norm": 1.0,
-        "loss_reduction": "mean",
-        "entropy_start": 0.02,
-        "entropy_end": 0.0,
-        "entropy_iterations": 150,
-        "effect_classes": True,
-        "load_start": 0.5,
-        "validate_every": 25,
-        "validation_sequences": 8,
-        "iterations": 400,
+    "continuing-stream": _CONTINUING | {"load_start": 0.5, "validation_sequences": 8, "iterations": 400},
+    # The same on batches: windows of 40 s, a batch takes about five minutes.
+    "continuing-batch": _CONTINUING
+    | {
+        "window_s": 40.0,
+        "step_s": 1.0,
+        "warm_up_s": 0.0,
+        "horizon_s": 3000.0,
+        "critic_step_s": 2.0,
+        "critic_trace_s": 100.0,
+        "validation_sequences": 40,
+        "iterations": 500,
     },
     # For policies with idle slots: a linear rule that idles is the teacher. Its weights here are where tuning begins;
     # those of a workload are better (`decima tune idle_rule`). What a slot costs or gains shows after a long job.

@@ -120,9 +120,9 @@ class DecimaAgent(RolloutAgent):
 
     @property
     def learns(self) -> tuple[str, ...]:
-        """Probabilities, and streams where jobs arrive, their times are summed and executors stay."""
+        """Probabilities, and streams where the jobs' times are summed and executors stay."""
         task = self.task
-        sums = task.streaming and task.objective == "avg_jct" and not task.cluster.elastic
+        sums = task.objective == "avg_jct" and not task.cluster.elastic
         return (PROBABILITIES, STREAMS) if sums else (PROBABILITIES,)
 
     @property
@@ -135,18 +135,18 @@ class DecimaAgent(RolloutAgent):
 
     @property
     def stream_s(self) -> float:
-        """When the last job of a stream arrives, on average and at the highest rate."""
-        return self.task.jobs * float(np.min(self.task.interarrival_s))
+        """When the last job of a stream arrives, on average and at the highest rate; 0 for a batch."""
+        return self.task.jobs * float(np.min(self.task.interarrival_s)) if self.streaming else 0.0
 
     def stream(self, number: int, pace: float) -> JobSequence:
-        """A stream by its number.
+        """A stream by its number, or a batch.
 
         Args:
             number: From 0.
             pace: Rate of its arrivals, as a share of the task's.
         """
         (drawn,) = self.task.training_sequences(self.seed, number, 1)
-        return replace(drawn, interarrival_s=drawn.interarrival_s / pace)
+        return replace(drawn, interarrival_s=drawn.interarrival_s / pace) if self.streaming else drawn
 
     def stretches(self, jobs: Sequence[StretchJob]) -> list[Stretch]:
         """Run stretches of streams with the present weights."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 
 from decima.learning.streams import Pause, Samples, Stretch, StretchJob
@@ -45,13 +47,19 @@ def _advance(state: ClusterState, job: StretchJob, scale: float) -> Samples | No
     if job.step_s is not None:
         step_ms = 1000.0 * job.step_s
         begin_ms = 0.0 if job.begin is None else 1000.0 * job.begin.time_s
-        last_ms = min(until_ms, float(state.job_arrival_ms.max()))
-        for number in range(int((last_ms - begin_ms) / step_ms + 1e-6) + 1):
+        arrival_ms = float(state.job_arrival_ms.max())
+        last_ms = min(until_ms, arrival_ms) if arrival_ms > 0.0 else until_ms  # a batch is looked at until it is done
+        for number in count():
+            now_ms = begin_ms + number * step_ms
+            if now_ms > last_ms + 1e-6 * step_ms:
+                break
             if number or job.begin is None:
-                _run_to(state, begin_ms + number * step_ms)
+                _run_to(state, now_ms)
             if job.crowd is not None and state.num_active > job.crowd:
                 break
             samples.append(_sample(state, scale, job.width))
+            if last_ms == np.inf and number and not state.num_active:
+                break
     if len(samples) == 0 or until_ms == np.inf:
         _run_to(state, until_ms)
     if job.step_s is None:
@@ -68,11 +76,11 @@ def _run_to(state: ClusterState, time_ms: float) -> None:
 
 def _sample(state: ClusterState, scale: float, width: int | None) -> tuple[np.ndarray, np.ndarray, float]:
     """Jobs in the system, their inputs of a critic, integral of their number."""
-    count = int(state.num_active)
-    jobs, inputs = np.empty(count, np.int32), np.empty((count, NUM_JOB_INPUTS), np.float32)
+    present = int(state.num_active)
+    jobs, inputs = np.empty(present, np.int32), np.empty((present, NUM_JOB_INPUTS), np.float32)
     observe_jobs(state.address, scale, jobs, inputs)
     if width is not None and width > NUM_JOB_INPUTS:
-        embeddings = np.empty((count, width - NUM_JOB_INPUTS), np.float32)
+        embeddings = np.empty((present, width - NUM_JOB_INPUTS), np.float32)
         observe_embeddings(state.address, jobs, embeddings)
         inputs = np.hstack([inputs, embeddings])
     return jobs, inputs[:, :width], float(state.area_ms)

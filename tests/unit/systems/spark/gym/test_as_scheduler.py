@@ -1,7 +1,6 @@
 """Policies of the environment as schedulers: the same arrays and the same decisions, compared like any other."""
 
 import copy
-import importlib
 from pathlib import Path
 
 import gymnasium
@@ -77,34 +76,11 @@ def test_an_episode_that_is_under_way_is_not_disturbed():
     assert (env.state.now_ms, env.state) == before
 
 
-def test_a_policy_that_idles_finishes_as_in_the_environment():
-    def idler(observation):
-        slot = len(observation["stage_mask"]) - 1
-        return np.array([slot if observation["stage_mask"][slot] else np.flatnonzero(observation["stage_mask"])[0], 0])
-
-    env = SparkClusterEnv(JOBS, 5)
-    observation, _ = env.reset(seed=3)
-    over = False
-    while not over:
-        observation, _, over, _, _ = env.step(idler(observation))
-    result = decima.simulate(JOBS, as_scheduler(idler, env), executors=5, seed=3)
-    np.testing.assert_array_equal(result.completion_ms, env.result().completion_ms)
-
-
 def test_mistakes_are_one_sentence():
     with pytest.raises(ConfigError, match="a policy is a function of an observation or has predict, got 3"):
         as_scheduler(3, SparkClusterEnv(JOBS, 5))
     with pytest.raises(ConfigError, match=r"expected an environment such as decima/SparkCluster-v0"):
         as_scheduler(Shortest(), gymnasium.make("CartPole-v1"))
-
-
-def test_decima_gym_is_a_module_with_both_environments():
-    module = importlib.import_module("decima.gym")
-    assert module is decima.gym
-    assert {"decima/SparkCluster-v0", "decima/VmPlacement-v0"} <= gymnasium.registry.keys()
-    env = gymnasium.make("decima/SparkCluster-v0", workload="synthetic:n=2,sizes=xs", executors=3)
-    draws = {env.reset(seed=seed)[0]["jobs"].tobytes() for seed in range(3)}
-    assert len(draws) > 1
 
 
 def test_a_cluster_with_more_executors_than_the_environment_is_refused():

@@ -6,7 +6,6 @@ import itertools
 import subprocess
 import sys
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -15,10 +14,8 @@ from gymnasium.utils.env_checker import data_equivalence
 import decima
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.systems.spark.decision import DECISION_COLUMNS
-from decima.systems.spark.gym import ENVIRONMENT_ID
 from decima.systems.spark.gym.environment import SparkClusterEnv
 from decima.systems.spark.gym.kernel import F
-from decima.systems.spark.gym.padded import JOB_FEATURES, LAYOUT, STAGE_FEATURES
 from decima.systems.spark.schedulers import Observation, make_scheduler
 from decima.systems.spark.schedulers.interface import decision_parts
 from decima.workload import save, synthetic_batch, synthetic_poisson
@@ -73,14 +70,6 @@ def begun(*arguments, **options):
     return env
 
 
-def first_choice(observation, executors):
-    """Action: so many executors for the first stage that may be chosen."""
-    return int(np.flatnonzero(observation["stage_mask"])[0]), executors - 1
-
-
-# ---- Gymnasium ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "statements",
     [
@@ -105,58 +94,6 @@ def test_importing_decima_leaves_gymnasium_to_others():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_vector_environment_of_many_jobs(mode):
-    options = {"workload": synthetic_poisson(6, 5.0, seed=0), "executors": 10}
-    vector = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode=mode, **options)
-    _, info = vector.reset(seed=0)
-    counts = set()
-    for _ in range(80):
-        masks = info["action_mask"]
-        _, _, _, _, info = vector.step(
-            np.array([[np.flatnonzero(each[0])[0], np.flatnonzero(each[1])[-1]] for each in masks])
-        )
-        counts |= set((info["jobs"] >= 0).sum(axis=1).tolist())
-        assert info["jobs"].shape == (2, len(options["workload"]))
-    assert len(counts) > 2
-    vector.close()
-
-
-def test_masks_in_one_row_and_other_render_modes():
-    env = SparkClusterEnv(BUSY, 3)
-    with pytest.raises(ResetNeeded):
-        env.action_masks()
-    _, info = env.reset(seed=0)
-    masks = env.action_masks()
-    assert (masks.dtype, masks.shape) == (bool, (env.action_space.nvec.sum(),))
-    assert masks.tolist() == np.concatenate(info["action_mask"]).astype(bool).tolist()
-    with pytest.raises(TypeError, match="render_mode must be ansi or None, got 'rgb_array'"):
-        SparkClusterEnv(render_mode="rgb_array")  # Stable-Baselines3 then makes it without
-
-
-def test_vector_environment():
-    toy = {"workload": CHAIN, "executors": 1, "mode": "simplified"}
-    vector = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode="sync", **toy)
-    observation, _ = vector.reset(seed=0)
-    assert observation["stages"].shape == (2, 2, len(STAGE_FEATURES))
-    _, reward, *_ = vector.step(np.array([[0, 0], [1, 0]]))
-    assert reward.tolist() == [-2.0, -2.0]  # the second may not be chosen: the first one is
-    vector.close()
-
-
-# ---- determinism and agreement with simulate ------------------------------------------------------------------------
-
-
-def test_seed_chooses_workload_and_durations_and_the_next_episode_is_another():
-    env = SparkClusterEnv(workload=stream, executors=10)
-    first = [env.reset(seed=seed)[1]["time_ms"] for seed in (1, 1, 2)]
-    assert first[0] == first[1] != first[2]
-    env.reset(seed=1)
-    again = [env.reset()[1]["time_ms"] for _ in range(2)]
-    assert again[0] != again[1]
-    assert first[0] not in again
-
-
 @pytest.mark.parametrize("scheduler", ["fair", "capped_srw", "released_fifo", "random"])
 @pytest.mark.parametrize("mode", ["paper", "released"])
 def test_a_heuristic_in_the_environment_gives_the_run_of_simulate(mode, scheduler):
@@ -178,76 +115,6 @@ def test_a_heuristic_in_the_environment_gives_the_run_of_simulate(mode, schedule
     np.testing.assert_array_equal(result.log.decisions[:, rest], expected.log.decisions[:, rest])
     assert (info["avg_jct_s"], info["makespan_s"]) == (expected.avg_jct_s, expected.makespan_s)
     assert info["num_unfinished"] == 0
-
-
-# ---- a toy, stepped by hand -----------------------------------------------------------------------------------------
-
-
-def test_chain_step_by_step():
-    env = SparkClusterEnv(CHAIN, 1, "simplified")
-    observation, info = env.reset(seed=0)
-    assert list(observation) == [part.name for part in LAYOUT]
-    expected = {
-        # num_tasks, to launch, unfinished, mean duration, path work, executors, coming, runnable
-        "stages": [[2, 2, 2, 1, 5, 0, 0, 1], [1, 1, 1, 3, 3, 0, 0, 0]],
-        "stage_job": [0, 0],
-        "edges": [[0, 1]],
-        "stage_mask": [1, 0, 0],  # b waits for a; idling would end everything
-        "jobs": [[0, 5, 5]],
-        "job_allocation": [0],
-        "source_job": [-1],
-        "free_executors": [1],
-        "time_s": [0],
-    }
-    assert {name: values.tolist() for name, values in observation.items()} == expected
-    assert [mask.tolist() for mask in info["action_mask"]] == [[1, 0, 0], [1]]
-
-    observation, reward, terminated, truncated, info = env.step((0, 0))
-    assert (reward, terminated, truncated) == (-2.0, False, False)  # two tasks after one another
-    expected |= {
-        "stages": [[2, 0, 0, 1, 5, 0, 0, 0], [1, 1, 1, 3, 3, 0, 0, 1]],
-        "stage_mask": [0, 1, 0],
-        "jobs": [[2, 5, 3]],
-        "source_job": [0],
-        "time_s": [2],
-    }
-    assert {name: values.tolist() for name, values in observation.items()} == expected
-    assert info["time_ms"] == 2000.0
-
-    observation, reward, terminated, truncated, info = env.step((1, 0))
-    assert (reward, terminated, truncated) == (-3.0, True, False)
-    assert (info["avg_jct_s"], info["makespan_s"], info["num_unfinished"], info["deadlock"]) == (5.0, 5.0, 0, False)
-    fills = {part.name: part.fill for part in LAYOUT} | {"time_s": 5}
-    assert all((observation[name] == value).all() for name, value in fills.items())
-    with pytest.raises(ResetNeeded, match="call reset"):
-        env.step((0, 0))
-
-
-def test_rows_are_jobs_in_the_system_by_arrival():
-    jobs = workload(one_stage(1, 10.0, name="first"), one_stage(2, 4.0, at_s=3.0), one_stage(1, 1.0, at_s=8.0))
-    env = SparkClusterEnv(jobs, 2, "simplified")
-    observation, info = env.reset(seed=0)
-    assert (info["jobs"].tolist(), observation["stage_job"].tolist()) == ([0, -1, -1], [0, -1, -1])
-    # One executor works until 10 s. Job 1 comes at 3 s for the other, which ends its two tasks at 11 s.
-    observation, reward, *_, info = env.step((0, 0))
-    assert (reward, info["time_ms"], info["jobs"].tolist()) == (-3.0, 3000.0, [0, 1, -1])
-    assert observation["job_allocation"].tolist() == [1, 0, 0]
-    assert observation["stage_mask"].tolist() == [0, 1, 0, 1]
-    observation, reward, *_, info = env.step((1, 0))
-    # At 8 s job 2 comes but nobody is free; at 10 s job 0 is done: 7 s of two jobs and 2 s of one more.
-    assert (reward, info["time_ms"], info["jobs"].tolist()) == (-16.0, 10000.0, [1, 2, -1])
-    assert observation["jobs"][:, JOB_FEATURES.index("age_s")].tolist() == [7.0, 2.0, 0.0]
-    _, reward, terminated, *_ = env.step(first_choice(observation, 2))
-    assert (reward, terminated) == (-2.0, True)  # both end at 11 s
-
-
-def test_waiting_for_the_first_job_counts():
-    jobs = workload(one_stage(1, 2.0, at_s=5.0))
-    for objective, total in (("avg_jct", -2.0), ("makespan", -7.0)):
-        env = SparkClusterEnv(jobs, 1, "simplified", objective=objective)
-        _, info = env.reset(seed=0)
-        assert info["time_ms"] == 5000.0
-        assert env.step((0, 0))[1] == total
 
 
 # ---- rewards --------------------------------------------------------------------------------------------------------
@@ -291,14 +158,6 @@ def test_bad_objective(objective, message):
 # ---- actions --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["default", "stream", "released", "one executor"])
-def test_masked_actions_are_never_invalid(name):
-    env = SparkClusterEnv(**(CONFIGURATIONS[name] | {"invalid_action": "error"}))
-    steps = list(random_episode(env, seed=7))
-    assert len(steps) > 20
-    assert not any(step[-1]["invalid_action"] for step in steps)
-
-
 @pytest.mark.parametrize("name", ["stream", "released"])
 def test_observation_shows_what_schedulers_see(name):
     env = SparkClusterEnv(**CONFIGURATIONS[name])
@@ -336,21 +195,6 @@ def test_observation_shows_what_schedulers_see(name):
         assert len(edges) == len(expected)
         assert set(map(tuple, edges.tolist())) == expected
     assert compared > 10
-
-
-def test_executors_are_those_on_offer_whatever_the_job_has():
-    env = SparkClusterEnv(workload(*[one_stage(9, 1.0)] * 3), 5, "paper", invalid_action="error")
-    env.reset(seed=0)
-    observation, *_, info = env.step((0, 2))
-    assert observation["job_allocation"].tolist() == [3, 0, 0]
-    assert [mask.tolist() for mask in info["action_mask"]] == [[0, 1, 1, 1], [1, 1, 0, 0, 0]]
-    for executors in (2, -1):
-        with pytest.raises(InvalidDecisionError, match=r"\(stage 0 of job 1\) .* 0 to 1 for 1 to 2 executors"):
-            env.step((1, executors))
-    observation, *_ = env.step((1, 0))
-    assert observation["free_executors"].tolist() == [1]
-    assert observation["job_allocation"].tolist() == [3, 1, 0]
-    assert observation["stage_mask"].tolist() == [0, 0, 1, 1]  # nothing is chosen twice in a round
 
 
 @pytest.mark.parametrize("name", ["default", "stream", "released", "delays", "classes"])
@@ -412,16 +256,6 @@ def test_an_invalid_action_becomes_the_nearest_or_an_error(action, nearest, reas
     strict.step((1, 1))
 
 
-@pytest.mark.parametrize("action", [(2, 0), (1, 0)])
-def test_idling_is_no_choice_where_nothing_is_ahead(action):
-    (*chosen, _), (*answered, info) = (begun(CHAIN, 1).step(each) for each in ((0, 0), action))
-    assert data_equivalence(chosen, answered, exact=True)
-    assert (info["invalid_action"], info["time_ms"] > 0.0) == (True, True)  # time goes on
-    strict = begun(CHAIN, 1, invalid_action="error")
-    with pytest.raises(InvalidDecisionError, match=r"slot 2 \(idling\) with 1 executors; expected slot 0 \(2 idles\)"):
-        strict.step((2, 0))
-
-
 @pytest.mark.parametrize("action", [3, (1,), (1, 2, 3), (0.5, 1), ("a", 1), None])
 def test_an_action_is_two_whole_numbers(action):
     env = begun(CHAIN, 1)
@@ -437,9 +271,6 @@ def test_numbers_beyond_those_of_the_core_are_the_nearest(number):
     assert env.state.stage_executors.tolist() == [1, 2, 0]
 
 
-# ---- how episodes end -----------------------------------------------------------------------------------------------
-
-
 def test_time_limit_truncates_and_the_time_up_to_it_counts():
     env = begun(CHAIN, 1, "simplified", time_limit_ms=4000.0)
     env.step((0, 0))
@@ -448,24 +279,6 @@ def test_time_limit_truncates_and_the_time_up_to_it_counts():
     assert (info["time_ms"], info["num_unfinished"], info["deadlock"]) == (4000.0, 1, False)
     assert "avg_jct_s" not in info
     assert "makespan_s" not in info
-
-
-@pytest.mark.parametrize("mode", ["paper", "released"])
-def test_parked_executors_are_offered_again_where_nothing_is_ahead(mode):
-    # The first executor that leaves a takes the second along into idleness, while b waits for somebody.
-    jobs = workload(job(stage("a", 2, 1.0), stage("b", 1, 1.0), stage("c", 1, 1.0, 0, 1)))
-    env = begun(jobs, 2, mode)
-    observation, *_ = env.step((0, 1))
-    assert observation["stage_mask"].tolist() == [0, 1, 0, 1]
-    observation, _, terminated, truncated, info = env.step((3, 0))
-    assert (terminated, truncated, info["deadlock"]) == (False, False, False)
-    assert observation["stage_mask"].tolist() == [0, 1, 0, 0]
-    assert observation["free_executors"].tolist() == [2]
-    while not terminated:
-        observation, _, terminated, truncated, info = env.step(first_choice(observation, 2))
-    assert (info["num_unfinished"], info["deadlock"], truncated) == (0, False, False)
-    with pytest.raises(ResetNeeded):
-        env.step((1, 0))
 
 
 IDLERS = {
@@ -556,19 +369,6 @@ def test_workload_from_a_file_and_for_one_episode(tmp_path):
     assert env.step((0, 0))[1] == -3.0
 
 
-def test_makespan_is_the_last_completion_even_if_an_executor_is_still_moving():
-    # Job 1 ends at 4 s with its executor there, while the other, sent at 3 s, is on its way until 5 s.
-    jobs = workload(one_stage(1, 1.0), one_stage(2, 1.0))
-    env = SparkClusterEnv(jobs, 2, warmup_delay_ms=0.0, objective="makespan", time_limit_ms=4500.0)
-    observation, _ = env.reset(seed=0)
-    rewards = []
-    for limit in (1, 1, 2):
-        observation, reward, *ends, info = env.step(first_choice(observation, limit))
-        rewards.append(reward)
-    assert ends == [True, False]
-    assert (info["makespan_s"], sum(rewards), info["num_unfinished"]) == (4.0, -4.0, 0)
-
-
 def test_step_result_and_render_need_an_episode():
     env = SparkClusterEnv(CHAIN, render_mode="ansi")
     for call in (env.result, env.render):
@@ -591,9 +391,6 @@ def test_render_shows_time_executors_and_jobs():
         assert silent.render() is None
 
 
-# ---- delays ---------------------------------------------------------------------------------------------------------
-
-
 def test_the_third_number_delays_a_stage_by_parts_of_its_task_duration():
     env = SparkClusterEnv(CHAIN, 2, delay_steps=4, durations="mean", startup=False, log=True)
     observation, info = env.reset(seed=0)
@@ -608,16 +405,6 @@ def test_the_third_number_delays_a_stage_by_parts_of_its_task_duration():
     observation, *_, info = env.step((0, 1, 1))
     assert info["invalid_action"]
     assert env.result().log.delays()["end_s"].tolist() == [0.75]
-
-
-def test_a_withheld_stage_is_shown_with_the_time_left():
-    jobs = workload(one_stage(1, 8.0), one_stage(1, 2.0))
-    env = begun(jobs, 2, delay_steps=2, durations="mean")
-    observation, *_, info = env.step((0, 0, 1))
-    assert info["time_ms"] == 0.0
-    assert observation["slot_left_s"].tolist() == [4.0, 0.0]
-    assert observation["stage_mask"].tolist() == [0, 1, 1]
-    assert observation["stages"][0, STAGE_FEATURES.index("runnable")] == 0.0
 
 
 def test_delays_that_an_environment_refuses():

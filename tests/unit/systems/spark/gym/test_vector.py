@@ -1,8 +1,5 @@
 """The vector environment against single ones, bit by bit, and what it refuses."""
 
-import copy
-import pickle
-
 import gymnasium
 import numpy as np
 import pytest
@@ -102,20 +99,6 @@ def test_arrays_are_copies_unless_asked_otherwise(keep):
         each.step(action)
         assert np.array_equal(before["stages"], kept) == keep
         assert np.array_equal(info["jobs"], jobs)
-
-
-@pytest.mark.parametrize("way", [copy.deepcopy, lambda envs: pickle.loads(pickle.dumps(envs))])
-def test_a_copy_goes_on_alike(way):
-    envs = make(**CONFIGURATIONS["one workload"])
-    _, info = envs.reset(seed=1)
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        *_, info = envs.step(drawn_actions(info["action_mask"], rng))
-    twin = way(envs)
-    for _ in range(40):
-        actions = drawn_actions(info["action_mask"], rng)
-        (*seen, info), (*again, _) = envs.step(actions), twin.step(actions)
-        assert data_equivalence(seen, again, exact=True)
 
 
 def test_mistakes_are_one_sentence():

@@ -9,7 +9,7 @@ from decima.evaluation.run import simulate
 from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.pieces import Pieces, shortest_remaining_work
 from decima.systems.spark.settings import Settings
-from decima.workload import synthetic_batch, synthetic_poisson
+from decima.workload import synthetic_batch
 from tests.toy_jobs import job, one_stage, stage, workload
 
 FREE = {"mode": "simplified", "executors": 2}
@@ -67,13 +67,6 @@ def test_path_and_work_by_hand():
     assert bound.avg_jct_s == pytest.approx(bound.combined_ms / 1000.0)
 
 
-def test_moving_delay_and_arrival_count():
-    later = workload(one_stage(1, 1.0), one_stage(1, 1.0, at_s=100.0))
-    bound = lower_bound(later, Settings(executors=1, durations="mean", moving_delay_ms=5000.0))
-    assert bound.avg_jct_ms == 6000.0
-    assert bound.work_ms == 6000.0
-
-
 def test_the_second_executor_is_slower_where_parallelism_costs():
     """Four tasks of 1 s alone, of 2 s each with two executors: rates 1 and 1/2 per second."""
     slow = stage("a", 4, 1.0)
@@ -89,11 +82,3 @@ def test_sampled_durations_have_a_looser_bound():
     assert sampled.avg_jct_ms < mean.avg_jct_ms
     assert str(sampled).endswith("sampled durations)")
     assert mean.as_dict()["lower_bound_s"] == max(mean.as_dict().values())
-
-
-def test_rounds_only_tighten():
-    stream = synthetic_poisson(12, 20.0, 1)
-    cluster = Settings(durations="mean")
-    values = [lower_bound(stream, cluster, rounds=rounds, price_rounds=0).combined_ms for rounds in (1, 20, 100)]
-    assert values == sorted(values)
-    assert values[0] < values[2]

@@ -1,5 +1,4 @@
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -96,30 +95,6 @@ def test_single_tasks_as_in_the_event_simulator(data):
     assert search.completion_ms(order).tolist() == replay(workload, order, search.settings).tolist()
 
 
-@pytest.mark.parametrize(("runnable_only", "typical", "largest"), [(False, 0.005, 0.02), (True, 0.02, 0.15)])
-def test_near_the_event_simulator_where_events_fall_together(runnable_only, typical, largest):
-    rng = np.random.default_rng(0)
-    differences = []
-    for seed in range(3):
-        workload = synthetic_batch(n=8, seed=seed)
-        search = OrderSearch(workload, 20, runnable_only=runnable_only)
-        for _ in range(10):
-            order = rng.permutation(8)
-            ours, theirs = search.completion_ms(order).mean(), replay(workload, order, search.settings).mean()
-            differences.append(abs(theirs / ours - 1.0))
-    assert np.mean(differences) < typical
-    assert max(differences) < largest
-
-
-def test_executors_wait_for_the_first_job_unless_runnable_only():
-    # The first job's second stage (2 tasks) opens at 10; two of three executors wait for it, or take long tasks.
-    first = job_of((1, 10.0), (2, 10.0, (0,)), name="first")
-    second = job_of((3, 100.0), name="second")
-    workload = batch_of(first, second)
-    assert OrderSearch(workload, 3).completion_ms((0, 1)).tolist() == [20.0, 120.0]
-    assert OrderSearch(workload, 3, runnable_only=True).completion_ms((0, 1)).tolist() == [30.0, 130.0]
-
-
 def test_jobs_of_more_stages_than_a_word_has_bits():
     wide = job_of(*[(1, float(2 + index % 7)) for index in range(130)], (3, 5.0, tuple(range(130))), name="wide")
     workload = batch_of(wide, job_of((4, 3.0)))
@@ -163,39 +138,6 @@ def test_sharing_and_bounds_lose_nothing(runnable_only):
     check()
 
 
-@pytest.mark.parametrize("runnable_only", [True, False])
-def test_six_jobs_against_every_order_for_itself(runnable_only):
-    workload = synthetic_batch(n=6, seed=1)
-    every = every_order(workload, 10, runnable_only)
-    values = [value / 1000.0 for value, _ in every]
-    result = exhaustive_search(workload, 10, runnable_only=runnable_only, bins=5)
-    pruned = exhaustive_search(workload, 10, runnable_only=runnable_only, distribution=False)
-    assert result.best_avg_jct_s == pytest.approx(min(values), rel=1e-12)
-    assert result.best_order == pruned.best_order == min(every)[1]
-    assert result.distribution.median_s == pytest.approx(np.median(values))
-    edges = result.distribution.edges_s
-    assert result.distribution.counts.tolist() == np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0].tolist()
-    assert pruned.num_simulated < result.num_simulated == result.num_distinct
-    assert result.num_orders == math.factorial(6)
-    assert pruned.num_ruled_out > 0
-
-
-def test_jobs_of_one_profile_are_exchanged_for_free():
-    small, large = job_of((2, 3.0), name="small"), job_of((5, 9.0), (2, 1.0, (0,)), name="large")
-    workload = batch_of(large, small, small, large, small)
-    result = exhaustive_search(workload, 2, bins=3)
-    assert (result.num_orders, result.num_distinct) == (120, 10)
-    assert result.distribution.counts.sum() == 120
-    assert result.best_order == (1, 2, 4, 0, 3)
-
-
-def test_the_result_does_not_depend_on_threads():
-    workload = synthetic_batch(n=6, seed=3)
-    one, four = (exhaustive_search(workload, 15, threads=threads, distribution=False) for threads in (1, 4))
-    assert one.best_order == four.best_order
-    assert (one.num_simulated, one.num_ruled_out) == (four.num_simulated, four.num_ruled_out)
-
-
 def test_best_order_beats_shortest_job_first_where_parallelism_decides():
     # The first job has less work (60 against 64), but most of its executors wait at first.
     late = job_of((1, 30.0), (3, 10.0, (0,)), name="late")
@@ -217,26 +159,12 @@ def test_replayed_numbers_come_from_the_event_simulator():
     assert result.replayed_sjf_avg_jct_s == pytest.approx(replay(workload, result.sjf_order, cluster).mean() / 1000.0)
 
 
-def test_one_job():
-    result = exhaustive_search(batch_of(job_of((3, 10.0))), 2)
-    assert (result.best_order, result.num_orders, result.best_avg_jct_s) == ((0,), 1, pytest.approx(0.02))
-
-
 def test_tpch_batch_of_ten(tpch_data):
     result = exhaustive_search(tpch_batch(n=10, seed=0), distribution=False)
     assert result.num_orders == 3_628_800
     assert result.num_simulated < 10_000
     assert result.best_avg_jct_s <= result.sjf_avg_jct_s
     assert result.replayed_best_avg_jct_s == pytest.approx(result.best_avg_jct_s, rel=0.005)
-
-
-# ---- bad input ------------------------------------------------------------------------------------------------------
-
-
-def test_jobs_that_take_no_time():
-    result = exhaustive_search(batch_of(job_of((1, 0.0)), job_of((2, 0.0), name="other")))
-    assert result.best_avg_jct_s == result.sjf_avg_jct_s == 0.0
-    assert str(result).startswith("best of 2 orders: average JCT 0.00 s, 0.0% below shortest job first (0.00 s)")
 
 
 def different(count):
@@ -266,11 +194,6 @@ STREAM = Workload((Job(job_of((1, 1.0))), Job(job_of((1, 1.0)), arrival_ms=5000.
 def test_bad_input_is_refused(workload, arguments, message):
     with pytest.raises(ConfigError, match=message):
         exhaustive_search(workload, **arguments)
-
-
-def test_the_limit_can_be_raised():
-    workload = batch_of(*[job_of((1, 1.0))] * 11)
-    assert exhaustive_search(workload, 1, limit=11).best_avg_jct_s == pytest.approx(0.006)
 
 
 @pytest.mark.parametrize("order", [(0, 0), (0,), (1, 2)])

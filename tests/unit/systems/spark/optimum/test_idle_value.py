@@ -94,29 +94,10 @@ def test_one_executor_is_the_queue_of_theory_and_gains_nothing(long_s, share, lo
     assert (table["started"] == 1).all()
 
 
-@pytest.mark.parametrize("executors", [2, 3])
-@pytest.mark.parametrize("load", [0.6, 0.8])
-def test_nothing_is_gained_where_half_of_the_jobs_are_long(executors, load):
-    cluster = TwoClassCluster(executors, 50.0, 10.0, 0.5, load)
-    result = idle_value(cluster, step_s=10.0, tolerance=1e-3, turned_away=1e-4)
-    assert abs(result.gain_percent) < 0.1
-
-
 def test_rare_long_jobs_should_wait(rare_long):
     assert rare_long.gain_percent == pytest.approx(15.0, abs=0.7)
     assert rare_long.turned_away <= 1e-5
     assert rare_long.with_s < rare_long.without_s
-
-
-def test_the_table_says_when_an_executor_idles(rare_long):
-    table = rare_long.rule(3)
-    assert set(table["waiting_long"]) == {1, 2, 3}
-    assert len(table) == 3 * 21  # the other executor is free or has 10, 20, ... 200 s left
-    assert ((table["started"] >= 0) & (table["started"] <= np.minimum(table["free"], table["waiting_long"]))).all()
-    alone = table[(table["waiting_long"] == 1) & (table["free"] == 2)]
-    assert alone["started"].item() == 1  # one executor is left for short jobs
-    beside_long = table[(table["waiting_long"] == 1) & (table["remaining_1_s"] == 200.0)]
-    assert beside_long["started"].item() == 0  # none would be
 
 
 def test_the_best_rule_gains_that_much_in_a_loop_that_follows_it(rare_long):

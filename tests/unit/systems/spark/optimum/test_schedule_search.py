@@ -10,10 +10,7 @@ from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.schedule_search import STEERED_BY, search_schedule
 from decima.systems.spark.optimum.schedule_search import steered as steered_rule
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
-from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch
 from tests.toy_jobs import job, stage, workload
 
@@ -28,15 +25,6 @@ def test_search_is_not_worse_than_its_start_nor_better_than_the_bound():
     assert lower_bound(batch, CLUSTER).avg_jct_s <= found.avg_jct_s < start
     assert found.evaluations >= 300
     assert [row["best"] for row in found.curve] == sorted((row["best"] for row in found.curve), reverse=True)
-
-
-def test_search_depends_on_the_seed_not_on_the_threads():
-    batch = synthetic_batch(4, 1)
-    found = [search_schedule(batch, CLUSTER, 60, seed=seed, workers=n) for seed, n in ((0, 1), (0, 3), (1, 1))]
-    assert found[0].curve == found[1].curve
-    assert found[0].order_factor.tolist() == found[1].order_factor.tolist()
-    assert found[0].stage_priority.tolist() == found[1].stage_priority.tolist()
-    assert found[0].curve != found[2].curve
 
 
 def test_the_schedule_found_can_be_run_again():
@@ -60,35 +48,10 @@ def test_without_numbers_the_steered_rule_is_capped_srw():
             assert found == plain.scores([make_scheduler("capped_srw:plain", **values)])
 
 
-def test_stage_priorities_choose_the_stage():
-    """Two source stages; the long one first lets its child overlap with the other."""
-    wide = workload(job(stage("short", 1, 1.0), stage("long", 1, 2.0), stage("after", 1, 3.0, 1)))
-    cluster = Settings.simplified(executors=1)
-    pool = CandidatePool(wide, cluster)
-    order = []
-    for first in (0, 1):
-        state = ClusterState(pool.tables, cluster)
-        for name in ("job_order_factor", "job_share_factor"):
-            rule_record(state).bind(name, [0.0])
-        rule_record(state).bind("stage_delay_ms", [0.0, 0.0, 0.0])
-        rule_record(state).bind("stage_rank", [index != first for index in range(3)])
-        run_state(state, steered_rule(), 0)
-        order.append(state.stage_finish_ms.tolist())
-    assert order[0][0] == 1000.0
-    assert order[1][1] == 2000.0
-
-
 @pytest.mark.parametrize("limit_ms", [1.0, 1e9])
 def test_cut_runs_are_refused(limit_ms):
     with pytest.raises(ConfigError, match="no time limit"):
         search_schedule(synthetic_batch(2), CLUSTER.replace(time_limit_ms=limit_ms), 10)
-
-
-def test_sampled_durations_are_those_of_the_seed():
-    batch = synthetic_batch(3, 0)
-    cluster = CLUSTER.replace(durations="sampled")
-    found = search_schedule(batch, cluster, 1, seed=7)
-    assert found.start_avg_jct_s == score_matrix([batch], [make_scheduler("capped_srw")], cluster, seeds=[7])[0, 0]
 
 
 def test_wrong_arguments_are_refused():

@@ -7,9 +7,8 @@ import pytest
 
 from decima.core.errors import ConfigError
 from decima.evaluation.run import simulate
-from decima.learning.perceptron import LEAK, Perceptron
 from decima.learning.store import StoredPolicy
-from decima.systems.spark.policy.architecture import LIMIT_SCALE, SHAPE_FEATURES, Architecture
+from decima.systems.spark.policy.architecture import SHAPE_FEATURES, Architecture
 from decima.systems.spark.policy.features import SETS
 from decima.systems.spark.policy.run import grown_weights
 from decima.systems.spark.policy.scheduler import LearnedScheduler
@@ -73,19 +72,6 @@ def test_options_add_or_drop_their_parameters(changes, change):
     assert Architecture.paper(**changes).num_parameters - 12_736 == change
 
 
-def test_without_graph_embedding_only_score_functions_remain():
-    architecture = Architecture.paper(graph_embedding=False)
-    assert [net.widths for net in architecture.perceptrons] == [(5, 32, 16, 1), (6, 32, 16, 1)]
-
-
-def test_shapes_name_every_array_in_order():
-    perceptron = Perceptron("q", (7, 4, 1), output_bias=False)
-    assert perceptron.shapes == [("q/0/kernel", (7, 4)), ("q/0/bias", (4,)), ("q/1/kernel", (4, 1))]
-    names = [name for name, _ in Architecture.paper().shapes]
-    assert len(set(names)) == len(names)
-    assert names[:4] == ["input/0/kernel", "input/0/bias", "stage_f/0/kernel", "stage_f/0/bias"]
-
-
 def test_split_gives_views_that_cover_the_vector():
     architecture = Architecture.released()
     weights = np.arange(architecture.num_parameters, dtype=np.float32)
@@ -111,14 +97,6 @@ def test_initial_weights_are_glorot_uniform_and_follow_the_seed():
             bound = np.sqrt(6 / sum(part.shape))
             assert np.abs(part).max() <= bound
             assert np.abs(part).max() > 0.75 * bound
-
-
-def test_dictionary_and_back():
-    architecture = Architecture.released(hidden=(4,), limit="stage")
-    values = architecture.as_dict()
-    assert values["hidden"] == [4]
-    assert Architecture(**values) == architecture
-    assert architecture.replace(limit="none").limit == "none"
 
 
 @pytest.mark.parametrize(
@@ -162,19 +140,6 @@ def test_impossible_options_are_refused(changes, message):
         Architecture.named("paper", **changes)
 
 
-def test_names():
-    assert Architecture.named("released", durations=False) == Architecture.released(durations=False)
-    with pytest.raises(ConfigError, match="unknown architecture 'big'; known: classes, paper, released"):
-        Architecture.named("big")
-
-
-def test_constants_of_the_published_code():
-    assert (LEAK, LIMIT_SCALE) == (0.2, 50.0)
-
-
-# ---- idle slots -----------------------------------------------------------------------------------------------------
-
-
 def test_third_head_comes_last_and_begins_with_one_chance():
     plain, idle = Architecture.paper(), Architecture.paper(delays=10, job_shape="none", idle="timer")
     names = [net.name for net in idle.perceptrons]
@@ -186,32 +151,6 @@ def test_third_head_comes_last_and_begins_with_one_chance():
     assert not parts["d/2/kernel"].any()
     chances = np.exp(parts["d/2/bias"].astype(np.float64))
     np.testing.assert_allclose(chances / chances.sum(), [0.98, *[0.002] * 10], rtol=1e-5)
-
-
-def test_holding_alone_changes_nothing_but_the_head():
-    plain, hold = Architecture.paper(), Architecture.paper(delays=1, idle="hold", job_shape="none")
-    np.testing.assert_array_equal(plain.initial_weights(5), hold.initial_weights(5)[: plain.num_parameters])
-
-
-@pytest.mark.parametrize(
-    ("changes", "widths"),
-    [
-        ({}, (0, 5 + 48, 49)),
-        ({"delays": 10}, (2, 6 + 48 + 2, 51)),
-        ({"job_shape": "heads"}, (2, 5 + 48 + 2, 51)),
-        ({"delays": 10, "job_shape": "replaced"}, (0, 6 + 48, 49)),
-        ({"delays": 10, "durations": False}, (0, 6 + 48, 49)),
-        ({"delays": 2, "graph_embedding": False}, (2, 6 + 2, 9)),
-    ],
-)
-def test_where_the_shape_of_jobs_enters(changes, widths):
-    architecture = Architecture.paper(**changes)
-    assert (architecture.shape_width, len(architecture.inputs["q"]), len(architecture.inputs["w"])) == widths
-
-
-def test_hidden_durations_hide_the_shape_of_jobs():
-    names = [each.name for each in Architecture.paper(durations=False, job_shape="replaced").stage_features]
-    assert names.count("hidden") >= len(SHAPE_FEATURES)
 
 
 def test_the_shape_of_jobs_in_the_places_of_two_features_drawn_by_seed():
@@ -227,9 +166,6 @@ def test_the_shape_of_jobs_in_the_places_of_two_features_drawn_by_seed():
     assert len(drawn) > 5  # of ten pairs
     hidden = Architecture.paper(job_shape="replaced", durations=False).stage_features
     assert not {each.name for each in hidden} & set(SHAPE_FEATURES)
-
-
-# ---- larger networks that begin with a stored policy ----------------------------------------------------------------
 
 
 SMALL = {"embedding": 4, "hidden": (6,), "score_hidden": (5,), "max_executors": 8}

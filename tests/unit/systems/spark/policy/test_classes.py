@@ -12,13 +12,13 @@ from decima.systems.spark.policy.architecture import CLASS_INPUTS, Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.record import collect_record
 from decima.systems.spark.policy.run import DecimaRun, grown_weights
-from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
+from decima.systems.spark.policy.scheduler import record_episode
 from decima.systems.spark.policy.task import Task
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload.sources import get_source
-from tests.unit.learning.small import quick_recipe, same_arrays, without_times
+from tests.unit.learning.small import quick_recipe
 from tests.unit.systems.spark.policy.policies import checked_answer, make_policy, random_weights, state_of, watch
 
 pytestmark = pytest.mark.tensorflow
@@ -149,13 +149,6 @@ def test_limits_on_a_grid():
     assert Architecture.paper().limit_levels(100).tolist() == []
 
 
-def test_numbers_of_weights():
-    paper = Architecture.paper()
-    assert paper.num_parameters == paper.replace(limit_grid=60, cluster_mean=True).num_parameters == 12_736
-    pairs = paper.replace(executor_classes=4)
-    assert pairs.num_parameters == 12_736 + 32 * len(CLASS_INPUTS) == paper.replace(executor_classes=8).num_parameters
-
-
 def test_a_policy_of_another_number_of_classes():
     policy = make_policy(PAIRS)
     with pytest.raises(ConfigError, match="made for 4 classes of executors, the cluster has 1"):
@@ -186,41 +179,3 @@ def test_a_stored_policy_grows_into_one_that_chooses_classes(tmp_path):
     assert not kernel[first : first + len(CLASS_INPUTS)].any()
     rest = np.delete(kernel, range(first, first + len(CLASS_INPUTS)), axis=0)
     np.testing.assert_array_equal(rest, small.split(stored.weights)["q/0/kernel"])
-
-
-# ---- training -------------------------------------------------------------------------------------------------------
-
-TASK = Task(
-    "stream",
-    source="embedded",
-    jobs=4,
-    interarrival_s=6.0,
-    executors=12,
-    settings={"classes": CLASSES},
-    options={"requests": "uniform"},
-)
-NETWORK = Architecture.classes(embedding=4, hidden=(4,), score_hidden=(4,))
-
-
-@pytest.mark.parametrize("teacher", ["priced_srw", "weighted_best_fit"])
-def test_imitation_and_exact_resume(tmp_path, teacher):
-    pytest.importorskip("tensorflow")
-    run = DecimaRun(TASK, quick_recipe(teacher=teacher, teacher_iterations=2), NETWORK, 0)
-    whole = run.trainer(tmp_path / "whole", workers=1, tensorboard=False).train()
-    short = DecimaRun(TASK, run.recipe.replace(iterations=2), NETWORK, 0)
-    short.trainer(tmp_path / "parts", workers=1, tensorboard=False).train()
-    again = run.trainer(tmp_path / "parts", workers=1, tensorboard=False).train(resume=True)
-    assert np.array_equal(whole.weights, again.weights)
-    assert without_times(whole.curve) == without_times(again.curve)
-    with np.load(tmp_path / "whole" / "checkpoint.npz") as one, np.load(tmp_path / "parts" / "checkpoint.npz") as other:
-        weights = [name for name in one.files if name.startswith("algorithm")]
-        assert same_arrays({name: one[name] for name in weights}, {name: other[name] for name in weights})
-
-
-def test_imitation_learns_the_class(tmp_path):
-    pytest.importorskip("tensorflow")
-    rate = {"teacher_lr": 1e-2, "teacher_lr_end": 1e-2}
-    recipe = quick_recipe(teacher="priced_srw", teacher_iterations=12, iterations=12, **rate)
-    curve = DecimaRun(TASK, recipe, NETWORK, 0).trainer(tmp_path, workers=1, tensorboard=False).train().curve
-    assert curve[-1]["cross_entropy"] < 0.8 * curve[0]["cross_entropy"]
-    assert LearnedScheduler(NETWORK, NETWORK.initial_weights(0)).architecture.executor_classes == 4

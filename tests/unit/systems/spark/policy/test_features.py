@@ -67,27 +67,6 @@ def two_jobs():
     return workload(job(stage("a", 5, 2.0), stage("b", 3, 4.0, 0)), one_stage(10, 1.0))
 
 
-def test_paper_features_by_hand():
-    steps = Steps(two_jobs(), executors=4)
-    policy = make_policy("paper")
-    np.testing.assert_allclose(
-        observe(steps, policy),
-        [[5 / 200, 0.2, 0, 4 / 20, -1], [3 / 200, 0.4, 0, 4 / 20, -1], [10 / 200, 0.1, 0, 4 / 20, -1]],
-        rtol=1e-6,
-    )
-    # three of the four executors are promised to a, one is still offered
-    assert steps.choose(0, 0, 3) == (0.0, -1, 1)
-    np.testing.assert_allclose(observe(steps, policy)[:, 2], [3 / 20, 0, 0], rtol=1e-6)
-    np.testing.assert_allclose(observe(steps, policy)[:, 3], 1 / 20, rtol=1e-6)
-    # they reach a after 2 s; at 4 s two of them go on with its last tasks, and all three are offered
-    assert steps.choose(1, 0, 1) == (4.0, 0, 3)
-    np.testing.assert_allclose(
-        observe(steps, policy),
-        [[2 / 200, 0.2, 3 / 20, 3 / 20, 1], [3 / 200, 0.4, 0, 3 / 20, 1], [9 / 200, 0.1, 1 / 20, 3 / 20, -1]],
-        rtol=1e-6,
-    )
-
-
 def test_features_of_coming_by_hand():
     """Tasks take their nominal time at any level, executors 2 s to come: a costs 4 s, b 6 s, c 3 s; m = 2, E = 4."""
     names = ("entry_cost", "entry_room", "level_work", "slope")

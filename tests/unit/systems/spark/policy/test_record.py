@@ -1,7 +1,5 @@
 """What an episode's record holds, against what was visible at every decision."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -146,16 +144,6 @@ def test_same_record_inside_the_core_and_through_decide(name):
         assert_equal_records(inside, collect_record(state))
 
 
-def test_graphs_are_recorded_once_while_nothing_changes():
-    record = record_episode(make_state(synthetic_poisson(20, 10, 0), executors=10), make_policy(record=True), 0)
-    pairs = len(record.pair_instance)
-    assert len(record.instance_first) - 1 < pairs
-    # a graph is taken again only by the decisions that follow it at once: its features are those of one moment
-    for instance in np.unique(record.pair_instance):
-        decision = np.searchsorted(record.decision_pairs, np.flatnonzero(record.pair_instance == instance), "right")
-        np.testing.assert_array_equal(np.diff(decision), 1)
-
-
 def test_small_buffers_are_enlarged():
     policy = make_policy(greedy=False, record=True)
     state = make_state(synthetic_batch(6), executors=10)
@@ -168,18 +156,9 @@ def test_small_buffers_are_enlarged():
         assert_equal_records(record_episode(state, policy, 0), wanted)
 
 
-def test_records_can_be_pickled():
-    record = record_episode(make_state(synthetic_batch(3), executors=10), make_policy(record=True), 0)
-    assert_equal_records(pickle.loads(pickle.dumps(record)), record)
-    assert record.nbytes > 1000
-
-
 def test_a_scheduler_that_does_not_record():
     with pytest.raises(ConfigError, match="record=True"):
         record_episode(make_state(synthetic_batch(3), executors=10), make_policy(), 0)
-
-
-# ---- teacher --------------------------------------------------------------------------------------------------------
 
 
 def logged_choices(state):
@@ -234,16 +213,6 @@ def test_a_teacher_that_idles_is_not_recorded():
     record = record_episode(state, make_policy(record=True, teacher=teacher), 0)
     np.testing.assert_array_equal(state.job_finish_ms, alone.job_finish_ms)
     assert len(record) == int(np.sum(asked[:, 4] >= 0))
-
-
-def test_half_of_the_decisions_are_the_teachers():
-    state = make_state(synthetic_batch(15), executors=12, log=True)
-    policy = make_policy(greedy=False, record=True, teacher=make_scheduler("fifo"), teacher_share=0.5)
-    record = record_episode(state, policy, 0)
-    stages, _ = logged_choices(state)
-    recorded = record.node_local[record.candidate_node[record.choice]]
-    agree = np.mean(stages - state.job_first_stage[state.stage_job[stages]] == recorded)
-    assert 0.4 < agree < 0.95
 
 
 @pytest.mark.parametrize("teacher", ["fifo", object()])

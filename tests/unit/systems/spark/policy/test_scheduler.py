@@ -1,8 +1,5 @@
 """The learned scheduler wherever schedulers run: in the core, through ``decide``, in pools, with bad input."""
 
-import pickle
-
-import gymnasium
 import numpy as np
 import pytest
 
@@ -12,7 +9,6 @@ from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.record import collect_record
 from decima.systems.spark.policy.scheduler import record_episode
 from decima.systems.spark.schedulers import Observation, check_scheduler, make_scheduler
-from decima.systems.spark.schedulers.interface import decision_parts
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.unit.systems.spark.policy.policies import BASES, finish_times, make_policy, make_state
 
@@ -24,15 +20,6 @@ def test_keeps_the_rules_of_schedulers(name, greedy):
     assert report.kind == "compiled"
 
 
-def test_another_seed_samples_other_decisions():
-    workload = synthetic_batch(5)
-    state = make_state(workload, executors=10)
-    policy = make_policy(greedy=False, record=True)
-    first, again, other = (record_episode(state, policy, seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.choice, again.choice)
-    assert first.choice.shape != other.choice.shape or np.any(first.choice != other.choice)
-
-
 def test_the_state_serves_other_schedulers_in_between():
     workload = synthetic_poisson(10, 20, 0)
     state = make_state(workload, executors=10)
@@ -40,20 +27,6 @@ def test_the_state_serves_other_schedulers_in_between():
     alone = [finish_times(make_state(workload, executors=10), policy) for policy in policies]
     for index in (0, 1, 3, 2, 0, 2, 1, 3):
         np.testing.assert_array_equal(finish_times(state, policies[index]), alone[index])
-
-
-def test_works_in_comparisons_and_simulations():
-    workload = synthetic_batch(4)
-    assert decima.simulate(workload, make_policy(), executors=8).avg_jct_s > 0
-    table = decima.compare([make_policy(), "fair"], workload, executors=8, seeds=range(2))
-    assert {"decima", "fair"} <= set(table.scores["scheduler"])
-
-
-def test_survives_pickling():
-    policy = make_policy("released", record=True, greedy=False)
-    state = make_state(synthetic_batch(3), executors=6)
-    copy = pickle.loads(pickle.dumps(policy))
-    np.testing.assert_array_equal(record_episode(state, policy, 3).choice, record_episode(state, copy, 3).choice)
 
 
 def test_cluster_larger_than_the_policy_allows():
@@ -73,24 +46,6 @@ def test_cluster_larger_than_the_policy_allows():
 def test_bad_options(options, message):
     with pytest.raises(ConfigError, match=message):
         make_policy(**options)
-
-
-def test_the_policy_of_an_environment():
-    """The environment is stepped with the policy's decisions and gives the run of the core."""
-    workload = synthetic_batch(4)
-    env = gymnasium.make("decima.systems.spark.gym:decima/SparkCluster-v0", workload=workload, executors=8).unwrapped
-    policy = make_policy(greedy=False)
-    env.reset(seed=3)
-    observation = Observation(env.state)
-    over = False
-    while not over:
-        decision = policy.decide(observation)
-        action = env.action_of(*decision_parts(decision)[:2])
-        _, _, terminated, truncated, info = env.step(action)
-        assert not info["invalid_action"]
-        over = terminated or truncated
-    alone = finish_times(make_state(workload, executors=8), policy, 3)
-    np.testing.assert_array_equal(env.state.job_finish_ms, alone)
 
 
 def test_one_object_on_two_states_in_turn():

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
-from decima.learning.rollout import rollout_seeds
 from decima.systems.spark.policy.task import SEQUENCE_SEED, VALIDATION_SEED, JobSequence, Task, sequences_of_rollouts
 from decima.systems.spark.settings import Settings
 
@@ -33,14 +32,6 @@ def test_training_validation_and_tests_share_no_sequence():
         STREAM.validation_sequences(50_001)
 
 
-def test_sequences_are_a_function_of_seed_and_iteration():
-    assert STREAM.training_sequences(1, 7, 3, 50.0) == STREAM.training_sequences(1, 7, 3, 50.0)
-    assert STREAM.training_sequences(1, 7, 3) != STREAM.training_sequences(1, 8, 3)
-    assert STREAM.training_sequences(1, 7, 3) != STREAM.training_sequences(2, 7, 3)
-    assert rollout_seeds(1, 7, 4) == rollout_seeds(1, 7, 4)
-    assert set(rollout_seeds(1, 7, 40)).isdisjoint(rollout_seeds(1, 8, 40))
-
-
 def test_episode_lengths_are_exponential():
     lengths = [one.time_limit_s for k in range(400) for one in STREAM.training_sequences(0, k, 5, 300.0)]
     assert np.mean(lengths) == pytest.approx(300.0, rel=0.1)
@@ -61,14 +52,6 @@ def test_ends_are_drawn_per_sequence_or_per_rollout_or_not_at_all():
     assert [one.seed for one in again] == [one.seed for one in drawn for _ in range(3)]
     for ends in limits:
         assert sequences_of_rollouts(drawn, 2, ends, None, 0, 4) == [one for one in drawn for _ in range(2)]
-
-
-def test_gaps_come_from_the_range():
-    gaps = [one.interarrival_s for k in range(100) for one in STREAM.training_sequences(0, k, 2)]
-    assert 20.0 <= min(gaps) < 22.0
-    assert 38.0 < max(gaps) <= 40.0
-    assert [one.interarrival_s for one in STREAM.validation_sequences(2)] == [25.0, 35.0]
-    assert Task(source="embedded").training_sequences(0, 0, 1)[0].interarrival_s is None
 
 
 def test_a_cut_stream_has_the_jobs_that_arrive_in_time_and_one_more():

@@ -56,11 +56,6 @@ def test_so_do_their_extremes(name, end):
     check_scheduler(name, parameters=values, modes=("paper",), workloads=several_sizes)
 
 
-def test_a_correct_python_scheduler_passes():
-    report = check_scheduler(Greedy())
-    assert (report.name, report.kind, report.cases, report.runs) == ("greedy", "Python", 44, 88)
-
-
 def test_workloads_of_ones_own():
     assert check_scheduler(Greedy(), workloads=synthetic_batch(1), executors=(5,)).cases == 2
     assert check_scheduler(Greedy(), workloads={"a": synthetic_batch(1)}, **QUICK).cases == 1
@@ -68,9 +63,6 @@ def test_workloads_of_ones_own():
         check_scheduler(Greedy(), modes=())
     with pytest.raises(UnknownSchedulerError, match="did you mean 'fair'"):
         check_scheduler("fiar")
-
-
-# ---- broken parts of the interface ----------------------------------------------------------------------------------
 
 
 class WithoutDecide:
@@ -209,10 +201,6 @@ def random_grant(rng, observation):
     return observation.grant(stages[rng.integers(len(stages))], 1 + rng.integers(observation.num_free_executors))
 
 
-def test_chance_from_the_given_generator_is_fine():
-    check_scheduler(deciding(lambda self, observation: random_grant(self.rng, observation)))
-
-
 def test_other_chance():
     unseeded = np.random.default_rng()
     with pytest.raises(SchedulerError, match=r"differ from decision \d+ on .*draw chance from the gene"):
@@ -298,9 +286,6 @@ def test_changes_of_what_is_only_to_be_looked_at(function, message):
     jobs = workload(one_stage(4, 1.0), one_stage(3, 2.0))
     with pytest.raises(SchedulerError, match=message):
         check_scheduler(deciding(function), workloads=jobs, **QUICK)
-
-
-# ---- broken compiled schedulers -------------------------------------------------------------------------------------
 
 
 @njit

@@ -7,10 +7,8 @@ import pytest
 import decima
 from decima.core.errors import ConfigError
 from decima.systems.spark.schedulers import Decision, make_scheduler
-from decima.systems.spark.schedulers.capped_srw import PARAMETERS
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import parse_jobs
-from tests import toy_jobs
 from tests.differential.oracle_durations import FIRST, FRESH, REST, DurationModel
 from tests.toy_jobs import one_stage, workload
 
@@ -29,28 +27,6 @@ def executors_used(jobs=TWELVE, cluster=CLUSTER, **parameters):
 def test_the_third_executor_comes_once_the_price_is_halved(pay, executors):
     """The (n+1)th comes while n (n + 1) is at most W E / (pay m c) = 12 x 4 / (pay x 1 x 2) = 24 / pay."""
     assert executors_used(pay=pay) == executors
-
-
-def test_the_cost_can_be_given_and_jobs_that_wait_count():
-    assert executors_used(pay=6, entry_s=1) == 3  # 12 x 4 / 6 = 8, at least 2 x 3
-
-
-@pytest.mark.parametrize(("waiting", "second"), [(1, 3), (2, 4)])
-def test_jobs_that_wait_count(waiting, second):
-    """8 executors, two jobs: 12 x 8 / (3 m 2) is 8 for m = 2; of 13 s, 8.7 for m = 2, and 17.3 for the last of two."""
-    twice = workload(one_stage(12, 1.0), one_stage(13, 1.0))
-    values = WIDE | {"pay": 3, "waiting": waiting}
-    result = decima.simulate(twice, "entry_srw:batch", parameters=values, log=True, **CLUSTER | {"executors": 8})
-    decisions = [tuple(row[4:8:3]) for row in result.log.decision_lists() if row[0] == 0.0]
-    assert decisions == [(0, 3), (1, second), (None, 5 - second)]
-
-
-def test_what_a_job_has_it_keeps():
-    """Both stages are worth one executor; the two of the first stage go on to the second."""
-    chain = workload(toy_jobs.job(toy_jobs.stage("a", 40, 1.0), toy_jobs.stage("b", 2, 1.0, 0)))
-    result = decima.simulate(chain, "entry_srw:batch", parameters=WIDE | {"pay": 20}, log=True, **CLUSTER)
-    last = result.log.executor[result.log.start_ms == result.log.start_ms.max()]
-    assert len(set(result.log.executor.tolist())) == len(last) == 2
 
 
 @pytest.mark.parametrize("jobs", ["embedded:n=12", "embedded:n=20,arrivals=poisson"])
@@ -164,13 +140,6 @@ def test_the_compiled_rule_decides_as_the_plain_one(seed, values):
     assert compiled == plain
     if executors > 6:
         assert compiled != decima.simulate(jobs, "capped_srw", executors, seed, log=True).log.decision_lists()
-
-
-def test_the_first_parameters_are_those_of_capped_srw():
-    scheduler = make_scheduler("entry_srw:stream")
-    assert scheduler.parameters[: len(PARAMETERS)] == PARAMETERS
-    capped = make_scheduler("capped_srw:stream").values
-    assert {name: scheduler.values[name] for name in capped} == capped
 
 
 @pytest.mark.parametrize(

@@ -181,9 +181,6 @@ def test_released_fair_offered_executors_stay_with_their_job():
     assert (result.completion_ms / 1000.0).tolist() == [2.0, 4.0]
 
 
-# ---- random and priority --------------------------------------------------------------------------------------------
-
-
 def test_random_chooses_stages_and_executors_evenly():
     jobs = workload(one_stage(9, 1.0), job(stage("a", 9, 1.0), stage("b", 9, 1.0)), one_stage(9, 1.0))
     rows = [

@@ -48,10 +48,6 @@ def test_slots_can_be_for_whole_jobs_only():
     assert completions(chain, 1, base=0.5, first=1) == [25.0]
 
 
-def test_the_number_of_parts_can_be_chosen():
-    assert completions(workload(one_stage(1, 10.0)), 1, base=0.44, steps=2) == [15.0]
-
-
 def test_an_executor_is_kept_for_short_jobs_while_a_long_one_runs():
     weights = {"hold": 1, "remaining": 5.0, "length": 2.0}
     assert completions(LONG_AND_SHORT, 2) == [20.0, 20.0, 22.0]
@@ -93,9 +89,6 @@ def test_tuning_fits_the_weights_and_what_it_finds_is_no_worse_than_not_to_idle(
     assert found.train["tuned"].mean() <= found.train["default"].mean()
 
 
-# ---- the driver's time, and a plain-Python scheduler that does the same ---------------------------------------------
-
-
 def run(jobs, scheduler, executors, seed=0):
     settings = cluster_settings(executors)
     state = new_state(jobs, settings, log_tasks=True, log_decisions=True)
@@ -111,21 +104,6 @@ def test_a_stage_begins_when_the_driver_is_done():
     result = run(CHAIN, AfterDriver(make_scheduler("fifo"), [500.0, 250.0]), 2)
     assert result.log.start_ms.tolist() == [500.0, 500.0, 1750.0]
     assert result.makespan_ms == 3750.0
-
-
-def test_driver_time_takes_no_executor():
-    # The second job runs while the driver prepares b, and b begins 0.25 s after a although no slot was offered then.
-    jobs = workload(CHAIN.jobs[0], job(stage("c", 1, 0.2), at_s=0.0, name="other"))
-    result = run(jobs, AfterDriver(make_scheduler("fifo"), [0.0, 250.0, 0.0]), 1)
-    assert result.log.start_ms.tolist() == [0.0, 1000.0, 2000.0, 2250.0]
-    assert result.log.job.tolist() == [0, 0, 1, 0]
-
-
-def test_what_has_passed_before_a_slot_is_free_is_not_waited_for_again():
-    # The driver is done with c at 0.5 s; the only slot is free at 2 s.
-    jobs = workload(job(stage("a", 2, 1.0)), job(stage("c", 1, 1.0), name="other"))
-    result = run(jobs, AfterDriver(make_scheduler("fifo"), [0.0, 500.0]), 1)
-    assert result.log.start_ms.tolist() == [0.0, 1000.0, 2000.0]
 
 
 def test_without_driver_time_nothing_changes():

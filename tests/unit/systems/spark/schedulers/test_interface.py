@@ -6,7 +6,6 @@ import pytest
 import decima
 from decima.core.errors import ConfigError, InvalidDecisionError, SchedulerError
 from decima.systems.spark.schedulers import (
-    CompiledScheduler,
     Decision,
     describe_scheduler,
     list_schedulers,
@@ -40,8 +39,6 @@ def seen(look, jobs, executors, **settings):
     decima.simulate(jobs, recorder, executors, **({"mode": "simplified"} | settings))
     return recorder.seen
 
-
-# ---- the observation ------------------------------------------------------------------------------------------------
 
 CHAIN = workload(job(stage("a", 3, 1.0), stage("b", 1, 4.0, 0)), one_stage(1, 2.0, at_s=1.0))
 
@@ -119,9 +116,6 @@ def test_grant_gives_that_many_executors_in_every_mode(mode):
     assert [row[7] for row in rows] == scheduler.wanted
 
 
-# ---- decisions ------------------------------------------------------------------------------------------------------
-
-
 def test_reading_decisions():
     assert decision_parts(Decision(4, 7)) == (4, 7, 0.0, -1)
     assert decision_parts(Decision(np.int32(4), np.int64(7))) == (4, 7, 0.0, -1)
@@ -143,9 +137,6 @@ def test_simulate_refuses_what_is_no_scheduler_and_no_decision():
         decima.simulate(CHAIN, Recorder, 2)
 
 
-# ---- the registry ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
@@ -165,13 +156,6 @@ def test_bad_parameters(name, values, message):
         make_scheduler(name, **values)
 
 
-def test_objects_pass_through_without_parameters():
-    scheduler = Recorder(None)
-    assert make_scheduler(scheduler) is scheduler
-    with pytest.raises(ConfigError, match=r"parameters \(alpha\) were given for the scheduler object 'recorder'"):
-        make_scheduler(scheduler, alpha=1.0)
-
-
 def test_registering_a_scheduler_of_ones_own(monkeypatch):
     list_schedulers()  # loads the others
     monkeypatch.setattr(registry.SCHEDULERS, "_members", dict(registry.SCHEDULERS._members))
@@ -184,12 +168,3 @@ def test_registering_a_scheduler_of_ones_own(monkeypatch):
     assert "recorder" in list_schedulers()
     assert describe_scheduler("recorder") == "Gives everything to the first stage."
     assert decima.simulate(CHAIN, "recorder", 2).scheduler == "recorder"
-
-
-def test_one_compiled_scheduler_serves_several_states():
-    scheduler = make_scheduler("weighted_fair", alpha=1.0)
-    assert isinstance(scheduler, CompiledScheduler)
-    first = decima.simulate(CHAIN, scheduler, 2, mode="simplified")
-    again = decima.simulate(decima.workload.synthetic_batch(4), scheduler, 9)
-    assert first.avg_jct_ms == decima.simulate(CHAIN, scheduler, 2, mode="simplified").avg_jct_ms
-    assert again.num_unfinished == 0

@@ -43,9 +43,6 @@ def test_alignment_is_a_dot_product_where_the_task_fits():
     assert alignment(REQUESTS, CLASSES) == pytest.approx(np.array(expected))
 
 
-# ---- by hand --------------------------------------------------------------------------------------------------------
-
-
 def asking(made, *requests):
     """The job with these memory requests of its stages."""
     return replace(made, requests=np.array(requests))
@@ -70,30 +67,6 @@ def test_graphene_holds_troublesome_stages_until_their_group_is_available():
     assert finishes("graphene", FORK, one, long=2, frag=-1) == [[10.0, 11.0, 20.0]]
 
 
-def test_graphene_holds_stages_that_fit_few_executors():
-    jobs = workload(asking(job(stage("a", 1, 2.0), stage("b", 1, 2.0), stage("c", 1, 2.0, 1)), 0.9, 0.9, 0.9))
-    few = ((0.5, 3), (1.0, 1))
-    assert finishes("graphene", jobs, few, long=2, frag=0.2) == [[2.0, 4.0, 6.0]]
-    apart = workload(asking(jobs.jobs[0], 0.9, 0.3, 0.9))
-    assert finishes("graphene", apart, ((1.0, 1),), long=2, frag=0.2) == [[2.0, 4.0, 6.0]]
-    hard = workload(asking(job(stage("a", 1, 2.0), stage("b", 1, 2.0), stage("c", 1, 2.0, 1)), 0.9, 0.6, 0.9))
-    three = ((0.7, 1), (1.0, 1))  # a and c fit half of the executors, b all
-    assert finishes("graphene", hard, three, long=2, frag=0.5, larger=0) == [[2.0, 2.0, 4.0]]
-
-
-def test_executors_of_the_best_fit_come_first_and_larger_ones_as_the_parameter_says():
-    jobs = workload(asking(job(stage("a", 4, 1.0)), 0.3))
-    two = ((0.5, 1), (1.0, 1))
-    assert finishes("weighted_best_fit", jobs, two) == [[2.0]]
-    assert finishes("weighted_best_fit", jobs, two, larger=2) == [[4.0]]
-    assert finishes("priced_srw", jobs, two) == [[2.0]]
-    # The first job may take the large executor too, as its share, unless one goes first that it fits exactly.
-    both = workload(asking(job(stage("a", 4, 1.0)), 0.3), asking(job(stage("a", 2, 1.0)), 0.9))
-    uneven = {"alpha": 2, "order": 0, "sticky": 1}
-    assert finishes("weighted_best_fit", both, two, **uneven) == [[2.0], [4.0]]
-    assert finishes("weighted_best_fit", both, two, **uneven, larger=1) == [[3.0], [2.0]]
-
-
 def test_a_price_lets_the_job_go_first_that_fits_exactly():
     jobs = workload(asking(job(stage("a", 4, 1.0)), 0.3), asking(job(stage("a", 3, 2.0)), 0.9))
     classes = ((0.5, 1), (1.0, 1))
@@ -109,15 +82,6 @@ def test_shares_are_counted_in_memory_if_asked_for():
     fixed = {"alpha": 0, "order": 0, "leftover": 0, "larger": 2}
     assert finishes("weighted_best_fit", jobs, classes, **fixed) == [[4.0], [6.0]]
     assert finishes("weighted_best_fit", jobs, classes, by_memory=1, **fixed) == [[3.0], [6.0]]
-
-
-def test_tetris_takes_the_pair_that_aligns_best():
-    jobs = workload(asking(job(stage("a", 2, 1.0)), 0.2), asking(job(stage("a", 2, 1.0)), 0.9))
-    assert finishes("tetris", jobs, ((1.0, 1),)) == [[4.0], [2.0]]
-    assert finishes("tetris", jobs, ((0.25, 1), (1.0, 1))) == [[2.0], [2.0]]
-
-
-# ---- against plain Python -------------------------------------------------------------------------------------------
 
 
 class PlainTetris:

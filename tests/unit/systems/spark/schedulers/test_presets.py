@@ -80,17 +80,6 @@ def test_decima_alone_is_the_policy_that_was_trained_on_the_workload(kind):
     assert sampled.values == {"policy": f"embedded-{kind}", "greedy": 0}
 
 
-def test_the_policy_of_the_workload_is_better_there():
-    source = get_source("embedded")
-    for jobs, other in (
-        (source.batches(range(400_000, 400_012), 20), "decima:tpch-batch"),
-        (source.streams(range(400_000, 400_006), 80, 25), "decima:tpch-stream"),
-    ):
-        forms = [make_scheduler("decima"), make_scheduler(other)]
-        change, low, high = paired_change(*score_matrix(jobs, forms, Settings.paper(executors=50)))
-        assert low < 0.0 > change, f"{other}: {change:+.1f} % [{low:+.1f}, {high:+.1f}]"
-
-
 @pytest.mark.parametrize(
     ("jobs", "line"),
     [
@@ -122,16 +111,6 @@ def test_the_default_is_the_form_for_the_jobs(name, kind):
     assert decisions(name, kind) == decisions(form, kind) != decisions(other, kind)
     assert decisions(pickle.loads(pickle.dumps(default)), kind) == decisions(form, kind)
     assert decisions(scheduler_text(default), kind) == decisions(form, kind)
-
-
-@pytest.mark.parametrize("name", WITH_PRESETS)
-def test_one_object_serves_both_kinds_of_jobs(name):
-    scheduler = make_scheduler(name)
-    for kind in ("batch", "stream", "batch"):
-        assert decisions(scheduler, kind) == decisions(f"{name}:{kind}", kind)
-    scores = score_matrix(list(JOBS.values()), [scheduler], Settings(executors=12), seeds=[1, 1])
-    expected = [decima.simulate(jobs, f"{name}:{kind}", 12, seed=1).avg_jct_s for kind, jobs in JOBS.items()]
-    assert scores[0].tolist() == expected
 
 
 def test_parameters_go_before_those_of_a_preset():
@@ -168,11 +147,6 @@ def test_tuning_begins_where_the_default_for_such_jobs_is():
     assert found.tuned == ("alpha",)
     assert found.parameters | {"alpha": 0.0} == make_scheduler("weighted_fair:paper,alpha=0,sticky=0").values
     assert found.make().values == found.parameters
-
-
-def test_two_forms_are_compared_under_their_texts():
-    table = decima.compare(["weighted_fair", "weighted_fair:paper"], JOBS["batch"], executors=6, seeds=range(2))
-    assert list(table.summary().scheduler.sort_values()) == ["weighted_fair", "weighted_fair:paper"]
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,6 @@ def test_texts_have_typed_values():
     assert read_scheduler("remote:h:5,scheduler=fair:sticky=0")[1] == {"service": "h:5", "scheduler": "fair:sticky=0"}
 
 
-def test_parameters_beside_a_text_go_first():
-    assert make_scheduler("weighted_fair:alpha=-1,sticky=0", alpha=0.5).values["alpha"] == 0.5
-
-
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [

@@ -15,7 +15,7 @@ from decima.systems.spark.system import run_state
 from tests.random_clusters import random_settings, random_workload
 from tests.services import sessions_of
 from tests.spark import order_runs
-from tests.toy_jobs import job, one_stage, stage, workload
+from tests.toy_jobs import one_stage, workload
 
 TENS = workload(one_stage(10, 1.0, name="a1"), one_stage(10, 1.0, name="a2"), one_stage(10, 1.0, name="b1"))
 
@@ -24,27 +24,6 @@ def grants(scheduler, jobs, executors, at_s=0.0):
     """(job, stage, executors) of the decisions at a time."""
     result = decima.simulate(jobs, scheduler, executors, log=True, mode="simplified", runnable_only=True)
     return [(row[4], row[5], row[7]) for row in result.log.decision_lists() if row[0] == 1000.0 * at_s]
-
-
-def test_fifo_fills_the_first_stage_of_the_first_job_then_the_next():
-    two = job(stage("a", 2, 1.0), stage("b", 3, 1.0), stage("c", 1, 1.0, 0, 1))
-    assert grants("spark_fifo", workload(two, one_stage(9, 1.0)), 6) == [(0, 0, 2), (0, 1, 3), (1, 0, 1)]
-
-
-def test_fifo_leaves_no_executor_with_a_job_that_others_precede():
-    """At 1 s both executors of job 1 are offered; b of job 0 is runnable since then, and comes before d of job 1."""
-    first = job(stage("a", 1, 1.0), stage("b", 4, 1.0, 0))
-    second = job(stage("c", 2, 1.0), stage("d", 4, 1.0, 0))
-    rows = grants("spark_fifo", workload(first, second), 3, at_s=1.0)
-    assert {(row[0], row[1]) for row in rows if row[0] is not None} == {(0, 1)}
-    assert sum(row[2] for row in rows if row[0] == 0) == 3
-
-
-def test_executors_do_not_wait_for_a_stage_that_cannot_run():
-    chain = job(stage("a", 1, 4.0), stage("b", 3, 1.0, 0))
-    late = workload(chain, one_stage(2, 1.0, at_s=1.0))
-    result = decima.simulate(late, "spark_fifo", 3, mode="simplified")
-    assert (result.completion_ms / 1000.0).tolist() == [5.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -66,19 +45,6 @@ def test_executors_do_not_wait_for_a_stage_that_cannot_run():
 )
 def test_pools_weights_and_minimum_shares(pools, executors, expected):
     assert grants(make_scheduler(f"spark_fair:pools={pools}"), TENS, executors) == expected
-
-
-def test_a_fair_pool_shares_among_stages_and_not_among_jobs():
-    wide = job(stage("a", 9, 1.0), stage("b", 9, 1.0))
-    assert grants("spark_fair:one", workload(wide, one_stage(9, 1.0)), 3) == [(0, 0, 3)]
-    fair = [(0, 0, 1), (0, 1, 1), (1, 0, 1)]
-    assert grants("spark_fair:*/1/0/fair", workload(wide, one_stage(9, 1.0)), 3) == fair
-
-
-def test_a_share_is_regained_where_an_executor_comes_free():
-    """Job 1 comes when job 0 has both executors; at 2 s one of stages of one task each is over, and job 1 has none."""
-    tasks = job(*(stage(f"t{number}", 1, 2.0) for number in range(6)))
-    assert grants("spark_fair", workload(tasks, one_stage(3, 2.0, at_s=1.0)), 2, at_s=2.0)[0] == (1, 0, 1)
 
 
 class Plain:

@@ -8,7 +8,7 @@ from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episo
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.system import run_state
 from decima.workload import synthetic_poisson
-from tests.toy_jobs import job, one_stage, stage, workload
+from tests.toy_jobs import one_stage, workload
 from tests.unit.systems.spark.policy.policies import checked_answer, make_state, random_state, random_weights, watch
 
 VARIANTS = {
@@ -95,19 +95,6 @@ def test_outside_the_core_as_inside(name, mode):
     assert inside.num_done == inside.num_jobs
 
 
-@pytest.mark.parametrize("mode", ["paper", "released"])
-def test_a_head_that_never_idles_changes_nothing(mode):
-    plain = Architecture.paper()
-    hold = Architecture.paper(delays=1, idle="hold", job_shape="none")
-    weights = eager_weights(hold, none=1e300)
-    found = []
-    for architecture in (plain, hold):
-        state = make_state(synthetic_poisson(8, 20, 0), mode, log=True, executors=8)
-        run_state(state, LearnedScheduler(architecture, weights[: architecture.num_parameters]), 1)
-        found.append(state.logged_decisions.copy())
-    np.testing.assert_array_equal(*found)
-
-
 def test_holding_waits_for_a_running_task():
     """Two of three jobs run; the executor that is free first waits for the other one to end before the third begins."""
     architecture = VARIANTS["hold"]
@@ -137,35 +124,3 @@ def test_a_teacher_says_nothing_about_slots():
         assert len(record) > 0
         assert not record.delay.any()
         assert not record.delay_free.any()
-
-
-def test_numbers_of_jobs_and_ages_by_hand():
-    """Average width is work over the critical path; besides, a task's age and the arrival of a smaller job."""
-    names = ("job_path", "job_width", "running_age", "since_smaller", "delayed")
-    architecture = Architecture.paper(delays=1, job_shape="none", more_features=names)
-    first = architecture.num_features - len(names)
-    diamond = (stage("a", 2, 3.0), stage("b", 4, 5.0, 0), stage("c", 1, 1.0, 0), stage("d", 1, 2.0, 1, 2))
-    jobs = workload(job(*diamond), one_stage(1, 4.0, at_s=2.0))
-    policy = make_eager(architecture)
-    times, after = [], []
-
-    def look(observation):
-        width = architecture.num_features + architecture.embedding
-        state = observation.state
-        times.append(observation.time_ms)
-        if state.policy is not None:
-            after.append(state.net_xe.reshape(state.num_stages, width)[:, first : first + len(names)].copy())
-
-    state = make_state(jobs, executors=3, startup=False, durations="mean")
-    # What is seen of a decision is looked at before the next one.
-    watch(state, policy, look)
-    times = np.array(times)
-    scales = np.array([1e-5, 0.05, 1e-5, 1e-5, 1.0])
-    path, work = 10_000.0, 2 * 3000.0 + 4 * 5000.0 + 1000.0 + 2000.0
-    np.testing.assert_allclose(after[0][0, :2], np.array([path, work / path]) * scales[:2], rtol=1e-6)
-    np.testing.assert_allclose(after[0][0, 2:4], 0.0)
-    ages, since = (np.array([x[:4, column].max() for x in after]) / 1e-5 for column in (2, 3))
-    assert 0.0 < ages.max() <= 5000.0 + 1e-2
-    assert since.max() > 0.0
-    later = times[:-1] >= 2000.0
-    np.testing.assert_allclose(since[later & (since > 0)], times[:-1][later & (since > 0)] - 2000.0, atol=1.0)

@@ -1,11 +1,8 @@
 """The compiled network and its choices: against the plain definition, and the same however it is run."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
-from decima.core.decision import CompiledDecision
 from decima.core.errors import InvalidDecisionError
 from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
@@ -13,7 +10,7 @@ from decima.systems.spark.policy.record import CAPACITIES, bind_buffers, collect
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import Observation, make_scheduler
 from decima.systems.spark.system import run_state
-from decima.workload import synthetic_batch, synthetic_poisson, tpch_batch, tpch_poisson
+from decima.workload import synthetic_batch
 from tests.drivers import Through
 from tests.unit.systems.spark.policy.policies import (
     BASES,
@@ -26,14 +23,10 @@ from tests.unit.systems.spark.policy.policies import (
     make_state,
     missing_children,
     random_state,
-    random_weights,
     watch,
 )
 
 ARCHITECTURES = list(architectures())
-
-
-# ---- the plain definition -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=describe)
@@ -71,43 +64,6 @@ def test_probabilities_where_stages_run_again(name):
             checked_answer(policy, record, d, state)
         without_child += missing_children(record, state)
     assert without_child > 0
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("tpch_data")
-@pytest.mark.parametrize("name", BASES)
-def test_probabilities_on_tpch(name):
-    policy = make_policy(name, greedy=False, record=True)
-    for workload in (tpch_batch(20, 0), tpch_poisson(60, 25, 0)):
-        state = make_state(workload)
-        record = record_episode(state, policy, 0)
-        for d in range(0, len(record), 20):
-            checked_answer(policy, record, d, state)
-
-
-@pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("sharpness", [3.0, 10.0, 30.0])
-def test_probabilities_of_sharp_policies(name, sharpness):
-    """Single precision leaves an error in proportion to the scores: below a millionth of the largest."""
-    architecture = Architecture.named(name)
-    weights = random_weights(architecture, 1)
-    parts = architecture.split(weights)
-    for net in ("q", "w"):
-        parts[f"{net}/{len(architecture.score_hidden)}/kernel"][:] *= sharpness
-    policy = LearnedScheduler(architecture, weights, greedy=False, record=True)
-    largest, sharpest = 0.0, 0.0
-    for seed in range(4):
-        state = make_state(synthetic_poisson(8, 15, seed), executors=10)
-        record = record_episode(state, policy, seed)
-        for d in range(0, len(record), 3):
-            answer, local, _ = answer_of(policy, record, d, state)
-            largest = max(largest, abs(record.log_prob_stage[d] - answer.log_prob_stage[local]))
-            largest = max(largest, abs(record.log_prob_limit[d] - answer.log_prob_limit[record.limit[d]]))
-            sharpest = min(sharpest, answer.log_prob_stage.min(), *answer.log_prob_limit.values())
-    assert largest < 2e-6 * max(10.0, abs(sharpest))
-
-
-# ---- chance ---------------------------------------------------------------------------------------------------------
 
 
 class CountingGenerator:
@@ -175,32 +131,12 @@ def test_choices_follow_the_probabilities(name):
     assert statistic < freedom + 5 * np.sqrt(2 * freedom)
 
 
-# ---- the same however it is run -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=describe)
 def test_same_run_inside_the_core_and_through_decide(architecture):
     for seed in range(6):
         policy = make_policy(architecture, greedy=seed % 2 == 0)
         inside, through = (finish_times(random_state(seed), each, seed) for each in (policy, Through(policy)))
         np.testing.assert_array_equal(inside, through)
-
-
-@pytest.mark.parametrize("name", BASES)
-def test_threads_change_nothing(name):
-    policy = make_policy(name, greedy=False, record=True)
-    workloads = [synthetic_poisson(12, 10, seed) for seed in range(8)]
-
-    def run(index):
-        return record_episode(make_state(workloads[index], executors=10), policy, index)
-
-    alone = [run(index) for index in range(8)]
-    for threads in (2, 4):
-        with ThreadPoolExecutor(threads) as pool:
-            together = list(pool.map(run, range(8)))
-        for one, other in zip(alone, together, strict=True):
-            for field in ("choice", "limit", "x", "log_prob_stage", "log_prob_limit", "log_prob_class"):
-                np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -216,9 +152,6 @@ def test_reused_embeddings_equal_computed_ones(name):
             np.testing.assert_array_equal(getattr(anew, field), getattr(wanted, field))
 
 
-# ---- scores that are no numbers -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("through", [False, True])
 @pytest.mark.parametrize("part", ["q/0/kernel", "w/2/kernel"])
 def test_scores_that_are_not_finite(part, through):
@@ -230,9 +163,3 @@ def test_scores_that_are_not_finite(part, through):
     with pytest.raises(InvalidDecisionError, match="not a finite number"):
         run_state(state, Through(policy) if through else policy, 0)
     run_state(state, make_policy(), 0)
-
-
-def test_one_compiled_function_for_all():
-    assert isinstance(LearnedScheduler.decision, CompiledDecision)
-    addresses = {make_policy(architecture).decision.address for architecture in ARCHITECTURES}
-    assert len(addresses) == 1
