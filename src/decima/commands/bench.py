@@ -16,7 +16,8 @@ from decima.commands.shared.verbs import VerbGroup
 from decima.core.errors import ConfigError
 from decima.core.files import plain
 
-app = typer.Typer(cls=VerbGroup, help="Score schedulers on fixed tasks, with tuned heuristics and bounds.", no_args_is_help=True)
+HELP = "Score schedulers on fixed tasks, with tuned heuristics and bounds."
+app = typer.Typer(cls=VerbGroup, help=HELP, no_args_is_help=True)
 Tasks = Annotated[list[str] | None, option("NAME", "Only this task; may be repeated.", "--task", show_default="all")]
 USES = ("validation", "training", "test")
 ROW = "{:<18} {:>12} {:>12} {:>12} {:>8} {:>14}"
