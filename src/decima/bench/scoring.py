@@ -110,7 +110,7 @@ def _begin(name: str, use: str) -> None:
 
 
 def _line(name: str, use: str, path: Path) -> dict[str, Any]:
-    """Parts of the line of a rule after its file; ``error`` where there is no score."""
+    """Line of a heuristic without its file; ``error`` where there is no score."""
     try:
         return _scores(*_shared(name, use), path)
     except BaseException as error:
