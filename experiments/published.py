@@ -46,9 +46,8 @@ def published_stamp(cells: list[dict]) -> str:
     """Digest of the code cells of a notebook and of published results they read."""
     code = code_of(cells)
     digest = hashlib.sha256(code.encode())
-    folder = results_folder(RUN)
     for name in calls(code, "experiments.load"):
-        for path in sorted((folder / "tables" / name).glob("*.csv")):
+        for path in sorted((results_folder(RUN) / "tables" / name).glob("*.csv")):
             digest.update(path.name.encode() + path.read_bytes())
     for name in calls(code, "experiments.figure"):
         digest.update(str(picture(name) and picture(name).name).encode())
@@ -75,12 +74,7 @@ def executed_text() -> str:
         cell["execution_count"] = index + 1 if cell["outputs"] else None
         for output in (each for each in cell["outputs"] if "data" in each):
             output["execution_count"] = index + 1
-    return as_saved(content)
-
-
-def as_saved(content: dict) -> str:
-    """Text of a notebook as JupyterLab saves it."""
-    return nbformat.writes(nbformat.from_dict(content)) + "\n"
+    return nbformat.writes(nbformat.from_dict(content)) + "\n"  # as JupyterLab saves it
 
 
 def published_text(slug: str, *, live: bool = False) -> str:
@@ -88,7 +82,7 @@ def published_text(slug: str, *, live: bool = False) -> str:
 
     Args:
         slug: Name of the notebook.
-        live: Execute live cells, too; otherwise their outputs stay.
+        live: Also execute live cells; otherwise their outputs stay.
     """
     path = notebook_path(slug)
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -111,7 +105,7 @@ def published_text(slug: str, *, live: bool = False) -> str:
         for name in calls("".join(cell["source"]), "experiments.figure") if cell["cell_type"] == "code" else ():
             content["cells"] += [_picture_cell(slug, name, path)] if picture(name) else []
     content["metadata"]["published"] = {"run": RUN, "stamp": published_stamp(cells)}
-    return as_saved(content)
+    return nbformat.writes(nbformat.from_dict(content)) + "\n"  # as JupyterLab saves it
 
 
 def _picture_cell(slug: str, figure: str, notebook: Path) -> dict:
@@ -150,14 +144,13 @@ class _Tables(dict):
         return _Tables({**self, **other})
 
 
-class _NotKeptError(Exception):
-    pass
+class _NotKeptError(Exception): ...
 
 
 def _published_tables(name: str, run: str) -> _Tables:
     import pandas
 
-    paths = sorted((results_folder(run) / "tables" / name).glob("*.csv"))
+    paths = (results_folder(run) / "tables" / name).glob("*.csv")
     return _Tables({path.stem: pandas.read_csv(path) for path in paths})
 
 

@@ -1,1 +1,1 @@
-"""The benchmark: what learned, tuned and planned schedulers are worth on each of its tasks."""
+"""The benchmark: learned, tuned and planning schedulers compared on each of its tasks."""

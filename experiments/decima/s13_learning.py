@@ -36,7 +36,7 @@ PART_COLUMNS = ("part", "iterations", "seed", "cpu_s", "avg_jct_s", "largest_s")
 IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "note")
 # Setting of ``runs.csv`` and ``references.csv``: encodings of the limit, trained from random weights (Figure 15a).
 ENCODINGS = "busy-random"
-# Variant of ``runs.csv``: the recipe with features of what an executor costs that comes, and with an output per limit.
+# Variant of ``runs.csv``: the recipe with executor-entry features and with an output per limit.
 ENTRY = "entry costs seen"
 ALGORITHM_1 = "Algorithm 1 (REINFORCE)"  # as figures call what the recipe of the paper trains
 SETTINGS = ("batch", "stream", "stream_curve", "entry_stream", "warm_batch", "warm_stream", "warm_curve", "released")

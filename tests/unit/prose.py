@@ -14,7 +14,7 @@ AVOIDED = {
     r", too\b": "also, before the verb",
     r"\bbeside\b": "next to, compared with, in addition to, under",
     r"in the (?:mean|median)\b": "on average; the median",
-    r"(?:by|without|of|within) chance\b": "random, deterministic, within noise",
+    r"(?:by|without|of|within|\w's) chance\b": "random, deterministic, within noise",
     r"\btold\b": "given, reported, configured",
     r"\blevel with\b": "on par with",
     r"\bgaps? of \d": "mean interarrival time",

@@ -30,7 +30,7 @@ class Instance(NamedTuple):
     """One run of a task."""
 
     variant: str  # text of the jobs
-    seed: int  # of the jobs, the durations and the scheduler's chance
+    seed: int  # random seed of the jobs, the durations and the scheduler
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ app = typer.Typer(cls=VerbGroup, help="Fetch and prepare data sets, and show wha
 
 @app.command()
 def fetch(data_set: DataSet) -> None:
-    """Fetch what is missing or damaged of a data set from $DECIMA_DATA_MIRROR or the public repository."""
+    """Fetch missing or damaged files of a data set from $DECIMA_DATA_MIRROR or the public repository."""
     from decima.core import config
     from decima.workload import fetch_tpch
     from decima.workload.tpch import raw as tpch_raw

@@ -228,7 +228,7 @@ def train_heterogeneous(
     cluster: options.SystemOptions,
     architecture: Architecture = "paper",
 ) -> None:
-    """Train a policy for heterogeneous executors and keep the best one at validation."""
+    """Train a policy for heterogeneous executors; save the checkpoint with the best validation score."""
     training.carry_out(system, jobs, cluster.changes, architecture=architecture)
 
 
@@ -240,7 +240,7 @@ def train_cloud(
     cluster: options.SystemOptions,
     architecture: Architecture = "shared",
 ) -> None:
-    """Train a placement policy; the best one at validation is kept.
+    """Train a placement policy and save the checkpoint with the best validation score.
 
     Recipes: fast, paper (REINFORCE, Algorithm 2) and paper-dqn (Algorithm 1), both with Table 5.
     """

@@ -36,21 +36,13 @@ def progress_bar(label: str | None, total: float, unit: str = "it", *, done: flo
     bar_class = _bar_class()
     if label is None:
         return bar_class(disable=True)
+    given = {"total": total, "initial": done, "desc": label}
     if sys.stderr.isatty():
-        return bar_class(total=total, initial=done, desc=label, unit=unit, bar_format=_SHARE_BAR if share else None)
-    lines = _Lines()
-    bar = lines.bar = bar_class(
-        total=total,
-        initial=done,
-        desc=label,
-        unit=f"{unit}s" if unit.isalpha() else unit,
-        bar_format=_SHARE_LINE if share else _LINE,
-        file=lines,
-        delay=FIRST_LINE_S,
-        mininterval=FIRST_LINE_S,
-        miniters=0,  # the clock alone decides
-    )
-    return bar
+        return bar_class(**given, unit=unit, bar_format=_SHARE_BAR if share else None)
+    lines, unit = _Lines(), f"{unit}s" if unit.isalpha() else unit
+    timing = {"delay": FIRST_LINE_S, "mininterval": FIRST_LINE_S, "miniters": 0}  # the clock alone decides
+    lines.bar = bar_class(**given, **timing, unit=unit, bar_format=_SHARE_LINE if share else _LINE, file=lines)
+    return lines.bar
 
 
 @cache
@@ -61,18 +53,15 @@ def _bar_class() -> type[tqdm]:
         first: tuple[float, float] | None = None  # count and time after the first piece, in which code is compiled
 
         def update(self, n: float | None = 1) -> bool | None:
-            if n and self.first is None:
-                self.first = (self.n + n, time.monotonic())
+            self.first = self.first or ((self.n + n, time.monotonic()) if n else None)
             return super().update(n)
 
         @property
         def format_dict(self) -> dict:
-            values = super().format_dict
-            if self.first is None or values["n"] - values["initial"] < LEAST_SHARE * (values["total"] or 0):
-                return values | {"rate": 0.0}
-            count, began = self.first
-            done = values["n"] - count
-            return values | ({"rate": done / (time.monotonic() - began)} if done else {})
+            values, (count, began) = super().format_dict, self.first or (self.n, 0.0)
+            early = values["n"] - values["initial"] < LEAST_SHARE * (values["total"] or 0)
+            rate = (values["n"] - count) / max(1e-9, time.monotonic() - began)
+            return values | {"rate": 0.0 if early else rate or values["rate"]}
 
         def close(self) -> None:
             if hasattr(self, "pos"):  # else Ctrl-C came before the bar was whole

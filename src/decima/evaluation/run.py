@@ -99,7 +99,7 @@ def optimum(
     Args:
         jobs: As in :func:`simulate`.
         executors: As in :func:`simulate`.
-        seed: Source of drawn jobs, of sampled durations, which the search knows, and of the search's chance.
+        seed: Random seed of drawn jobs, of sampled durations, which the search knows, and of the search.
         budget: Schedules to try, at least 1.
         mode: As in :func:`simulate`.
         cluster: As in :func:`simulate`.

@@ -30,7 +30,7 @@ class RolloutJob:
     """One episode to run; everything that its record depends on besides task and weights."""
 
     sequence: Any  # jobs and end of the episode, a hashable description in the words of the system
-    seed: int  # source of task durations and of the policy's draws
+    seed: int  # random seed of task durations and of the policy
     teacher: Teacher | None = None  # whose decisions to record; None: the policy's own
 
 

@@ -56,12 +56,12 @@ Backend = Annotated[
     str | None,
     option(
         "threads|processes|ray",
-        "Type of workers; no result depends on it.",
+        "Type of workers (does not affect results).",
         show_default="ray if RAY_ADDRESS is set, else threads",
     ),
 ]
 Threads = Annotated[
-    int | None, option("N", "Number of worker threads; no result depends on it.", min=1, show_default="all")
+    int | None, option("N", "Number of worker threads (does not affect results).", min=1, show_default="all")
 ]
 
 

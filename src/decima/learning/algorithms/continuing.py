@@ -4,7 +4,7 @@ An episode that ends teaches a policy to leave large jobs to the end (§5.3). He
 iteration to iteration. From its present state several copies run for one window, each with its own random numbers. The
 stream continues in one of them, drawn at random. A critic predicts the remaining cost of the jobs in the system at the
 end of the window. All copies are compared at equal times, so that their common part cancels exactly in the advantages.
-Batches also run in windows; when all jobs of one are done, another one follows.
+Batches also run in windows; another one follows when all jobs of a batch are done.
 
 Source: none of the papers. Branching from one state is the vine of TRPO (Schulman et al., 2015), the mean over runs
 with the same arrivals the input-dependent baseline (§5.3), bootstrapping at time limits standard.

@@ -166,7 +166,7 @@ def simulate(
         jobs: The jobs, or a text of :mod:`decima.systems.cloud.sources`.
         scheduler: Name with options, or an object with ``name`` and ``decide(view)``.
         settings: VMs, billing, beta, rules; mode ``paper`` on the VMs of Table 4 when omitted.
-        seed: Source of drawn jobs and of the rule's chance.
+        seed: Random seed of drawn jobs and of the heuristic.
 
     Raises:
         DecimaError: Bad input; the message has the input and the place.

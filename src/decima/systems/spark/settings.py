@@ -145,7 +145,7 @@ class Settings:
     executor_startup_ms: float = 2000.0  # from the request of a Spark executor to its registration
     shuffle_service: bool = False  # outputs outlive their executor
     loss_rate: float = 0.0  # losses per hour and Spark executor (`.rules.faults`)
-    loss_times_ms: tuple[float, ...] = ()  # times at which a Spark executor, drawn by chance, is lost
+    loss_times_ms: tuple[float, ...] = ()  # times at which a Spark executor, drawn at random, is lost
     replacement_delay_ms: float = 0.0  # from the loss of a Spark executor to the request of another one
     straggler_share: float = 0.0  # share of tasks that take longer by a factor from Pareto's law
     straggler_shape: float = 2.0  # shape of that law, from 0.1; the smaller, the heavier its tail

@@ -187,7 +187,7 @@ class ClusterState(Record):
         """Begin a run at time 0 with every executor free, or continue a paused one.
 
         Args:
-            rng: Source of task durations.
+            rng: Random generator of task durations.
             policy_rng: Random generator of a compiled scheduler.
             decide_fn: Address of a compiled scheduler, 0 if decisions come through :meth:`decide`.
             paused: What :meth:`paused` of a state of the same workload and cluster returned; schedulers begin anew.
@@ -464,7 +464,7 @@ def offers(state: ClusterState, again: bool = False) -> Iterator[None]:
             yield
 
 
-# ---- one seed, several independent sources of chance ----------------------------------------------------------------
+# ---- one seed, several independent random generators --------------------------------------------------------------
 
 
 def spawn_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:

@@ -38,7 +38,7 @@ def check_scheduler(
         scheduler: Registered name, ``file.py:NAME``, or an object with ``name`` and ``schedule(instance, seed)``.
         instances: Instances by name; omitted: one of every kind (speeds, matrix of costs, a rate for each pair, jobs
             that arrive later, a single executor, nodes without work).
-        seed: Source of the scheduler's chance, 0 or more.
+        seed: Random seed of the scheduler, 0 or more.
 
     Raises:
         SchedulerError: It fails, returns no schedule, or decides otherwise for the same seed.

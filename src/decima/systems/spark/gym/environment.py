@@ -226,7 +226,7 @@ class SparkClusterEnv(SchedulingEnv):
         """Begin an episode.
 
         Args:
-            seed: Source of task durations, and of the workload if it is a function; from ``np_random`` if omitted.
+            seed: Random seed of task durations, and of the workload if it is a function; from ``np_random`` if omitted.
             options: ``{"workload": ...}`` replaces the workload for this episode.
         """
         self.begin(seed, options)

@@ -132,7 +132,7 @@ class DecimaAgent(RolloutAgent):
 
     @property
     def stream_s(self) -> float:
-        """When the last job of a stream arrives, on average and at the highest rate; 0 for a batch."""
+        """Mean arrival of the last job of a stream at its highest rate, else 0."""
         return self.task.jobs * float(np.min(self.task.interarrival_s)) if self.streaming else 0.0
 
     def stream(self, number: int, pace: float) -> JobSequence:

@@ -96,7 +96,7 @@ def check_scheduler(
         workloads: What to run instead of the built-in small workloads.
         executors: Cluster sizes.
         modes: Rules; a scheduler that gives its limits itself instead of by ``observation.grant`` suits one mode only.
-        seed: Source of durations and of the scheduler's chance.
+        seed: Random seed of durations and of the scheduler.
 
     Raises:
         SchedulerError: The message has the value, what is allowed and the likely mistake.

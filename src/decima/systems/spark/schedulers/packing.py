@@ -129,7 +129,7 @@ def troublesome(
         requests: As :func:`frag_scores`.
         classes: As there.
         executors: As there.
-        long: Least long score of a troublesome stage; above 1 none is too long.
+        long: Threshold on the length score of troublesome stages; above 1 it is off.
         frag: Largest fragmentation score of one; below 0 none is too hard to pack.
 
     Returns:
