@@ -266,8 +266,8 @@ def parse_placement_jobs(text: str) -> JobsSpec:
 
 # ---- the two traces published with the paper -------------------------------------------------------------------------
 
-# ``jobs.csv`` (50 jobs, normal arrivals) and ``jobs_burst.csv`` (100 jobs, burst) state no licence and never become part
-# of this project. Source: GitHub ``tawfiqul-islam/RM_DeepRL``, folder ``input``, at this commit.
+# ``jobs.csv`` (50 jobs, normal) and ``jobs_burst.csv`` (100 jobs, burst) state no licence and never become part of this
+# project. Source: GitHub ``tawfiqul-islam/RM_DeepRL``, folder ``input``, at this commit.
 COMMIT = "899064657d0fcbd5c4d637defc6c038a9b976ce2"
 BASE_URL = f"https://raw.githubusercontent.com/tawfiqul-islam/RM_DeepRL/{COMMIT}/input"
 CHECKSUMS = {
