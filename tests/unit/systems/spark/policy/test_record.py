@@ -171,7 +171,6 @@ def test_small_buffers_are_enlarged():
 def test_records_can_be_pickled():
     record = record_episode(make_state(synthetic_batch(3), executors=10), make_policy(record=True), 0)
     assert_equal_records(pickle.loads(pickle.dumps(record)), record)
-    assert record.nbytes > 1000
 
 
 def test_a_scheduler_that_does_not_record():
