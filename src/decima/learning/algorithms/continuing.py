@@ -254,13 +254,13 @@ class Continuing(SurrogateAlgorithm):
             values: Advantages of their steps, float64 [windows, steps].
             begin_s: When the windows began.
         """
-        config, found = self.config, []
+        config, advantages = self.config, []
         for episode, of_steps, begin in zip(self.agent.episodes(records), values, begin_s, strict=True):
             step = ((episode.time_s - begin) / config.step_s).astype(int)
-            found.append(of_steps[np.clip(step, 0, config.steps - 1)])
-        spread = float(np.concatenate(found).std())
+            advantages.append(of_steps[np.clip(step, 0, config.steps - 1)])
+        spread = float(np.concatenate(advantages).std())
         limit = config.advantage_clip
-        return spread, [np.clip(each / (spread or 1.0), -limit, limit) for each in found]
+        return spread, [np.clip(each / (spread or 1.0), -limit, limit) for each in advantages]
 
     # ---- checkpoints --------------------------------------------------------------------------------------------
 

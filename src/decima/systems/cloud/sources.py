@@ -43,7 +43,6 @@ from decima.systems.cloud.workload import (
     load_jobs,
     read_type,
 )
-from decima.workload.pinned import PinnedFiles
 
 PATTERNS = {"normal": 60.0, "burst": 6.0}  # mean gap in seconds
 JOBS = {"normal": 50, "burst": 100}  # jobs of the published traces
@@ -302,7 +301,9 @@ def fetch_traces(*, force: bool = False) -> Path:
     return _files().fetch(traces_folder(), force=force, all_or_none=True)
 
 
-def _files() -> PinnedFiles:
+def _files():
+    from decima.workload.pinned import PinnedFiles
+
     return PinnedFiles("cloud-vm", "cloud_vm", BASE_URL, CHECKSUMS, _REMEDY)
 
 
