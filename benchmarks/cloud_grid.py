@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pandas
 
-from decima.learning.checkpoint import FILE_NAME
 from decima.learning.logs import CURVE_NAME
 from decima.learning.quiet import import_tensorflow
+from decima.learning.trainer import FILE_NAME
 from decima.systems.cloud import simulate
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.scheduler import LearnedPlacement

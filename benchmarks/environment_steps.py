@@ -13,9 +13,9 @@ import gymnasium
 import numpy as np
 
 import decima
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from decima.workload import synthetic_poisson
 

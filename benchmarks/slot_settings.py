@@ -17,11 +17,11 @@ import pandas
 from tqdm.auto import tqdm
 
 from decima.evaluation.statistics import paired_change
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.interface import StageView
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from decima.workload import embedded_batch, embedded_poisson
 from decima.workload.sources import parse_jobs

@@ -5,12 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import policy_record
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
+from decima.systems.spark.state import ClusterState, spawn_generators
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload import synthetic_batch, tpch_available, tpch_batch
 

@@ -24,13 +24,13 @@ from torch.nn.functional import leaky_relu, log_softmax
 
 from decima.learning.perceptron import LEAK, Perceptron
 from decima.learning.store import read_policy, save_policy
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE, Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.features import JOB_FEATURES
 from decima.systems.spark.policy.record import EpisodeRecord
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.workload.jobs import Workload
 
 _NEVER = -1e30

@@ -14,8 +14,8 @@ from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import mean_interval, paired_change
 from decima.learning.cards import ALONE, WARM, how_learned
 from decima.learning.store import read_card, stored_files
-from decima.systems.spark.policy import learned
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy import scheduler as learned
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.schedulers import Scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload

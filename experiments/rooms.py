@@ -2,7 +2,7 @@
 
 A *room* is a folder without the packages inside of it: ``systems/spark`` has neither ``systems/spark/policy`` nor
 ``systems/spark/rules``, which are rooms of their own. Its data files belong to it. A file may stand for itself, and
-``-workload/wfcommons.py`` leaves one out of those before it. Names are below ``src/decima``, or below the checkout.
+``-workload/task_graphs.py`` leaves one out of those before it. Names are below ``src/decima``, or below the checkout.
 
 Modules of experiments hold tables and figures side by side. Of them only those definitions count whose names are
 reached, so that a figure makes no table old.
@@ -24,8 +24,8 @@ from decima.core.system import SYSTEM_MODULES
 ROOT = Path(__file__).parents[1]
 
 # The workload without readers of people's own files, which no experiment uses.
-WORKLOAD = ("workload", "workload/tpch", "-workload/json_jobs.py", "-workload/wfcommons.py")
-BASE_ROOMS = ("core", "-core/appearance.py", "evaluation", *WORKLOAD)
+WORKLOAD = ("workload", "workload/tpch", "-workload/json_jobs.py", "-workload/task_graphs.py")
+BASE_ROOMS = ("core", "-core/display.py", "evaluation", *WORKLOAD)
 # Stored policies as they decide; what trains them counts where something is trained.
 STORED_ROOMS = tuple(f"learning/{name}.py" for name in ("cards", "choosing", "dense", "perceptron", "store"))
 SPARK_ROOMS = (
@@ -36,7 +36,7 @@ POLICY_ROOMS = (*SPARK_ROOMS, "systems/spark/policy", "systems/spark/policy/kern
 # Recorded runs of real Spark, and their queries.
 LOGS = ("connect/eventlog", "connect/cluster", "connect/cluster/tpch_queries")
 # What figures are drawn with, beside the code of their tables.
-DRAWING = ("plotting", "core/appearance.py", *(f"systems/{name}/appearance.py" for name in SYSTEM_MODULES))
+DRAWING = ("plotting", "core/display.py", *(f"systems/{name}/appearance.py" for name in SYSTEM_MODULES))
 
 
 def room_files(rooms: Iterable[str]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Fit of `decima.workload.scaling_model` to measured profiles: exponents, intervals, hold-out errors.
+"""Fit of `measure.scaling_model` to measured profiles: exponents, intervals, hold-out errors.
 
 Every effect is an exponent per query, b_q, drawn from a normal population: b_q ~ N(b, s²). Slopes within cells that
 differ in nothing else give an estimate and a variance per query; b and s follow by restricted maximum likelihood, and
@@ -16,7 +16,7 @@ import pandas
 
 from decima.workload.measured import parse_name
 from decima.workload.profile import WAVES
-from decima.workload.scaling_model import KINDS, Pooled, ScalingModel, stage_kinds
+from measure.scaling_model import KINDS, Pooled, ScalingModel, stage_kinds
 
 if TYPE_CHECKING:
     from decima.workload.profile import JobProfile

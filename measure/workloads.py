@@ -15,14 +15,14 @@ from decima.connect.cluster import tpch_tables
 from decima.connect.eventlog.profiles import profiles_of
 from decima.connect.eventlog.report import USED
 from decima.core.errors import DataUnavailableError
-from decima.workload import embedded, measured, profile_arrays
+from decima.workload import embedded, measured
 from decima.workload.measured import profile_name
 from decima.workload.profile import JobProfile
-from decima.workload.scaling_model import ScalingModel, read_model, write_model
 from measure.alone import KINDS
 from measure.logs import read_log
 from measure.records import AloneRun, read_alone_runs
 from measure.scaling_fit import cells, fit
+from measure.scaling_model import MODEL_PATH, ScalingModel, extrapolated_profiles, read_model, write_arrays, write_model
 
 if TYPE_CHECKING:
     from decima.connect.eventlog.application import Application
@@ -49,10 +49,10 @@ def write_workloads(folder: Path, out: Path, notes: Mapping[str, str], most_dura
     profiles, overhead_ms, facts = measured_from(folder, most_durations)
     model = replace(fit(cells(profiles)), overhead_ms=overhead_ms)
     conditions = {**facts, **notes}
-    profile_arrays.write_arrays(profiles, out / measured.PATH.name, conditions)
-    write_model(model, out / embedded.MODEL_PATH.name)
-    extrapolated = embedded.extrapolated_profiles(read_model(out / embedded.MODEL_PATH.name), profiles)
-    profile_arrays.write_arrays(extrapolated, out / embedded.PATH.name, conditions)
+    write_arrays(profiles, out / measured.PATH.name, conditions)
+    write_model(model, out / MODEL_PATH.name)
+    extrapolated = extrapolated_profiles(read_model(out / MODEL_PATH.name), profiles)
+    write_arrays(extrapolated, out / embedded.PATH.name, conditions)
     return model
 
 

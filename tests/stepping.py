@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.result import Result
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 
 
 class Steps:

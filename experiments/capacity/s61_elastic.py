@@ -11,7 +11,7 @@ from decima import plotting
 from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import paired_change
 from decima.systems.spark.optimum.bounds import lower_bound
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.result import EXECUTOR_HOURS
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings

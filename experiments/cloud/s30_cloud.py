@@ -21,8 +21,8 @@ from decima.systems.cloud import (
 )
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.settings import RELEASED_RULES, Rules
+from decima.systems.cloud.sources import fetch_traces, traces_available
 from decima.systems.cloud.system import Episode
-from decima.systems.cloud.traces import fetch_traces, traces_available
 from decima.systems.cloud.workload import jobs_of_rows
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
@@ -89,7 +89,7 @@ def figure_2_steps() -> pandas.DataFrame:
 def paper_settings() -> pandas.DataFrame:
     """Tables 3, 4 and 5 from the settings that the code runs with."""
     from decima.learning.algorithms.dqn import DqnConfig
-    from decima.systems.cloud.policy.recipes import PAPER_REINFORCE
+    from decima.systems.cloud.policy.task import PAPER_REINFORCE
 
     rules, dqn = Rules(), DqnConfig()
     rows = [

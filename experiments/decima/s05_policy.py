@@ -14,13 +14,12 @@ import pandas
 from decima import plotting
 from decima.learning.quiet import import_tensorflow
 from decima.plotting.words import count
-from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.record import EpisodeRecord
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import Observation
 from decima.systems.spark.schedulers.interface import decision_parts
-from decima.systems.spark.state import ClusterState
+from decima.systems.spark.state import ClusterState, new_state, offers, spawn_generators
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables, distinct

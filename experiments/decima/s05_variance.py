@@ -13,7 +13,7 @@ import pandas
 
 from decima import plotting
 from decima.evaluation.workers import map_threads
-from decima.systems.spark.loop import new_state
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import WorkloadSource

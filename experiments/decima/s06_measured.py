@@ -8,13 +8,14 @@ import numpy as np
 import pandas
 
 from decima import plotting
-from decima.workload import embedded, measured, scaling_model
+from decima.workload import embedded, measured
 from decima.workload.profile import WAVES, JobProfile
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Profiles
 from experiments.rooms import SPARK_ROOMS
 from measure import scaling_fit as fitting
+from measure.scaling_model import ScalingModel
 
 AUTHORS = "authors"
 # Levels of the authors' profiles that are compared with the model; the first is where theirs is set to ours.
@@ -39,7 +40,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
 
 
-def _parameters(model: scaling_model.ScalingModel) -> pandas.DataFrame:
+def _parameters(model: ScalingModel) -> pandas.DataFrame:
     rows = [
         {"effect": effect, "of": name, "query": "all", "exponent": one.mean, "low": one.low, "high": one.high,
          "spread": one.spread, "noise": one.noise}
@@ -102,9 +103,7 @@ def slowdown(table: pandas.DataFrame, levels: Iterable[int], reference: int) -> 
     return pandas.DataFrame(rows, columns=["level", "slowdown", "low", "high", "stages"])
 
 
-def _slowdowns(
-    table: pandas.DataFrame, model: scaling_model.ScalingModel, authors: tuple[JobProfile, ...]
-) -> pandas.DataFrame:
+def _slowdowns(table: pandas.DataFrame, model: ScalingModel, authors: tuple[JobProfile, ...]) -> pandas.DataFrame:
     """Slowdown relative to one executor: measured, modelled, and the authors', which start on the model."""
     parts = []
     theirs = fitting.cells(authors) if authors else None
@@ -199,7 +198,7 @@ EXPERIMENT = Experiment(
     "measured",
     "§6.2",
     compute,
-    rooms=(*SPARK_ROOMS, "measure/scaling_fit.py"),
+    rooms=(*SPARK_ROOMS, "measure/scaling_fit.py", "measure/scaling_model.py"),
     figures=(measured_slowdown, measured_residuals, measured_jobs),
     inputs=(Profiles(),),
     tiny={"bootstrap": 20},

@@ -8,7 +8,7 @@ import pandas
 
 from decima import plotting
 from decima.systems.spark.alpha import alpha_sweep
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, learned_words

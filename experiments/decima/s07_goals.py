@@ -14,7 +14,7 @@ from decima.evaluation.pool import RunPool
 from decima.evaluation.run import simulate
 from decima.evaluation.tuning import tune
 from decima.plotting.words import count
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings

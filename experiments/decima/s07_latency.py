@@ -10,10 +10,10 @@ import pandas
 
 from decima import plotting
 from decima.plotting.words import count
-from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.schedulers import CompiledScheduler, Observation
 from decima.systems.spark.schedulers.interface import decision_parts
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state, offers, spawn_generators
 from decima.workload.jobs import Workload
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables

@@ -13,7 +13,7 @@ from decima.evaluation.grid import grid_search, grid_table
 from decima.evaluation.run import simulate
 from decima.evaluation.tuning import tune
 from decima.learning.cards import WARM
-from decima.systems.spark.policy import learned
+from decima.systems.spark.policy import scheduler as learned
 from decima.systems.spark.schedulers import CompiledScheduler, Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.alibaba.trace import thinned

@@ -15,7 +15,7 @@ from decima.evaluation.run import simulate
 from decima.evaluation.statistics import paired_change
 from decima.learning.store import read_policy
 from decima.plotting.words import count
-from decima.systems.spark.policy import learned
+from decima.systems.spark.policy import scheduler as learned
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.workload.profile import JobProfile
 from decima.workload.sources import WorkloadSource

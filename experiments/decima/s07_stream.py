@@ -10,7 +10,7 @@ import pandas
 from decima import plotting
 from decima.evaluation.run import simulate
 from decima.systems.spark.alpha import alpha_sweep
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource

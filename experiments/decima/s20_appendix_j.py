@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from decima import plotting
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.arrivals import with_wrong_estimates
 from decima.workload.sources import WorkloadSource

@@ -10,7 +10,7 @@ from decima.evaluation.pool import UNFINISHED, RunPool
 from decima.evaluation.run import score_matrix, simulate
 from decima.evaluation.statistics import paired_change
 from decima.plotting.words import count
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import TRAINING_SEED, WorkloadSource

@@ -12,7 +12,7 @@ from decima.evaluation.run import score_matrix, simulate
 from decima.evaluation.statistics import mean_interval, paired_change
 from decima.plotting.words import count
 from decima.systems.spark.optimum.schedule_search import search_schedule
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings

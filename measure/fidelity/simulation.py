@@ -16,18 +16,16 @@ from decima.core.decision import CompiledDecision
 from decima.core.errors import WorkloadError
 from decima.evaluation.workers import map_threads
 from decima.systems.spark.fields import NONE, state_at
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.rules.choices import choose, choose_idle
 from decima.systems.spark.rules.frontier import stage_room
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
 from decima.systems.spark.schedulers.fields import rule_of, rule_record
 from decima.systems.spark.settings import Settings, cluster_settings
-from decima.systems.spark.state import ClusterState
+from decima.systems.spark.state import ClusterState, new_state
 from decima.systems.spark.system import run_state
 from decima.workload import arrivals, measured
 from decima.workload.jobs import Job, Workload
-from decima.workload.levels import at_level
-from decima.workload.profile import JobProfile
+from decima.workload.profile import JobProfile, at_level
 from decima.workload.sources import TRAINING_SEED
 from measure.fidelity.runs import Measurements
 from measure.fidelity.variants import comparable, fill_first_waves, one_task_per_stage, with_levels

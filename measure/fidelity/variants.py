@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from decima.workload.levels import mean_ratio
-from decima.workload.profile import WAVES, JobProfile, Stage
+from decima.workload.profile import WAVES, JobProfile, Stage, mean_ratio
 
 
 def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:

@@ -38,7 +38,7 @@ _EXPORTS = {
     "evaluation.run": ["optimum", "simulate"],
     "learning.cards": ["models"],
     "learning.training": ["train"],
-    "systems.spark.policy.learned": ["load_policy"],
+    "systems.spark.policy.scheduler": ["load_policy"],
     "systems.spark.schedulers": ["check_scheduler", "list_schedulers", "make_scheduler"],
     "systems.heterogeneous.system": ["plan"],
     "workload": ["load"],
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from decima.learning.cards import models as models
     from decima.learning.training import train as train
     from decima.systems.heterogeneous.system import plan as plan
-    from decima.systems.spark.policy.learned import load_policy as load_policy
+    from decima.systems.spark.policy.scheduler import load_policy as load_policy
     from decima.systems.spark.schedulers import check_scheduler as check_scheduler
     from decima.systems.spark.schedulers import list_schedulers as list_schedulers
     from decima.systems.spark.schedulers import make_scheduler as make_scheduler

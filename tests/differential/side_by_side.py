@@ -6,9 +6,9 @@ from dataclasses import fields
 import numpy as np
 
 from decima.core.errors import DeadlockError, InvalidDecisionError
-from decima.systems.spark import loop
+from decima.systems.spark import state as loop
 from decima.systems.spark.decision import parts_of
-from decima.systems.spark.log import EpisodeLog
+from decima.systems.spark.result import EpisodeLog
 from decima.systems.spark.system import run_state
 from tests.differential.oracle import OracleDeadlockError, OracleDecisionError, OracleSimulator
 from tests.differential.oracle_policies import Replay

@@ -9,10 +9,10 @@ import pytest
 from decima.core.errors import ConfigError
 from decima.evaluation.comparison import compare
 from decima.evaluation.run import simulate
-from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.result import EXECUTOR_HOURS
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state, offers, spawn_generators
 from decima.workload.profile import Stage
 from tests import state_checks
 from tests.differential.oracle_state import LOSSES

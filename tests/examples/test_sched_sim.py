@@ -14,9 +14,9 @@ from decima.bench.run import score
 from decima.bench.tasks import tasks
 from decima.core.errors import SchedulerError
 from decima.systems.spark.gym.environment import SparkClusterEnv
-from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.schedulers.interface import Observation, decision_parts
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state, offers, spawn_generators
 from tests import toy_jobs
 from tests.examples.agents import ChanceAgent, FairAgent, sched_sim_fair
 

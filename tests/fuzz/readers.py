@@ -16,8 +16,8 @@ from decima.connect.eventlog.profiles import collect_profiles
 from decima.core.errors import DecimaError
 from decima.core.grammar import key_values, read_fields, read_value, split_options
 from decima.learning import store
-from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.recipe import Recipe
+from decima.learning.trainer import FILE_NAME, Checkpoint
 from decima.systems.heterogeneous import canonical, load_instance, load_schedule, lower_bound, plan, validate
 from decima.systems.heterogeneous.json_format import import_wfcommons
 from decima.systems.heterogeneous.schedulers.registry import make_scheduler as make_planner

@@ -13,8 +13,8 @@ import llvmlite.binding
 import numpy as np
 
 import decima
-from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.policy.run import DecimaRun
+from decima.systems.spark.policy.scheduler import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload import embedded_batch, embedded_poisson, measured_batch, synthetic_batch, synthetic_poisson
 from tests.drivers import IN_CORE

@@ -11,8 +11,8 @@ from decima.core.errors import TrainingError, WorkerError
 from decima.evaluation import workers as module
 from decima.evaluation.pool import RunPool
 from decima.evaluation.workers import make_workers
-from decima.learning.checkpoint import Checkpoint
 from decima.learning.rollout import Rollouts
+from decima.learning.trainer import Checkpoint
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from decima.core.errors import RecordError
 from decima.core.record import BOUND, Record
 from decima.evaluation.pool import CandidatePool
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import RULE
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.workload import synthetic_batch
 
 SETTINGS = Settings(executors=5)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from decima.core.objectives import get_objective, list_objectives
 from decima.evaluation.run import score_matrix
-from decima.systems.spark import loop
+from decima.systems.spark import state as loop
 from decima.systems.spark.result import outcome_of
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings

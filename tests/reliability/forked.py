@@ -14,7 +14,7 @@ MODULES = (
     "decima.commands.train",
     "decima.learning.run",
     "decima.learning.cards",
-    "decima.systems.spark.policy.learned",
+    "decima.systems.spark.policy.scheduler",
 )
 
 

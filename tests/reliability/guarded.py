@@ -16,11 +16,11 @@ import numpy as np
 from decima.core.errors import DeadlockError
 from decima.core.record import BOUND
 from decima.systems.spark.fields import CLUSTER
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.fields import POLICY
 from decima.systems.spark.policy.scheduler import record_episode
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import RULE, rule_record
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from tests.drivers import IN_CORE, careless_choice
 from tests.random_clusters import of_kind, random_settings, random_workload

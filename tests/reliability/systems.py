@@ -15,10 +15,10 @@ from decima.commands.systems import spark as spark_options
 from decima.core.errors import DeadlockError
 from decima.core.grammar import value_text
 from decima.core.system import get_system
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import list_schedulers, make_scheduler
 from decima.systems.spark.schedulers.registry import scheduler_options
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from tests import services
 from tests.drivers import Idler, Through

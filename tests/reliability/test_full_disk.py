@@ -15,8 +15,8 @@ import pytest
 
 from decima.core.errors import CheckpointError
 from decima.core.files import atomic_write_bytes
-from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.store import save_policy
+from decima.learning.trainer import FILE_NAME, Checkpoint
 from decima.plotting import style
 from decima.systems.spark.policy.architecture import Architecture
 from decima.workload import save, synthetic_batch, write_profiles

@@ -15,9 +15,9 @@ import psutil
 import pytest
 import yaml
 
-from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.logs import CURVE_NAME
 from decima.learning.store import read_policy
+from decima.learning.trainer import FILE_NAME, Checkpoint
 from tests.knobs import FIRST_SEED, KILLS, when_asked
 from tests.reliability.processes import below, finish, started, wait_until
 from tests.unit.learning.small import same_arrays, without_times

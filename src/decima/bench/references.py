@@ -75,7 +75,7 @@ def bound(task: Task, instance: Instance) -> float:
     if task.system == "heterogeneous":
         return task.runs_on.tables(workload, settings).bound_s
     if task.system == "cloud":
-        from decima.systems.cloud.optimum.problem import Problem
+        from decima.systems.cloud.optimum.search import Problem
 
         return Problem.of(workload, settings).work_bound()
     from decima.systems.spark.optimum.bounds import lower_bound
@@ -98,7 +98,7 @@ def best(task: Task, instance: Instance) -> float | None:
     if task.metric != metric or task.durations_hidden or len(workload.arrival_ms) > _LONGEST:
         return None
     if task.system == "heterogeneous":
-        from decima.systems.heterogeneous.optimum.priority_search import search
+        from decima.systems.heterogeneous.optimum.exact import search
 
         return float(search(workload, budget, instance.seed).schedule.makespan_s)
     from decima.systems.spark.optimum.schedule_search import search_schedule

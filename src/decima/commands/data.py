@@ -14,7 +14,7 @@ DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the dat
 
 # Data sets of other packages, and the modules with ``fetch_line(force)`` and ``status_line()``; imported when they are
 # asked for.
-_ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.systems.cloud.traces"}
+_ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.systems.cloud.sources"}
 
 app = typer.Typer(cls=VerbGroup, help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
 

@@ -5,8 +5,6 @@ calls into. The cache of a function therefore lies in a folder named after a has
 edit compiles anew what depends on the edited file, and nothing else.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Checks of numbers and names that people give."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Folders of data on disk; writers create the folders that they need."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from functools import cache

@@ -151,7 +151,6 @@ class GymScheduler:
 
 
 def _detached(env: gymnasium.Env) -> gymnasium.Env:
-    """Copy of an environment and its wrappers."""
     other = copy(env)
     if env is not env.unwrapped:
         other.env = _detached(env.env)

@@ -1,7 +1,5 @@
 """Optional packages: the extra of the distribution that brings each, and what it is for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.util import find_spec
 

@@ -1,7 +1,5 @@
 """Atomic files, locks of folders, and conversion of values to JSON."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -3,8 +3,6 @@
 Jobs (``tpch:n=20,sizes=2g+10g``), schedulers (``weighted_fair:alpha=-1``) and the settings of a command line follow it.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import warnings

@@ -49,7 +49,6 @@ def heap_subject(state):
 
 @njit(forceinline=True)
 def _sift_down(state, hole, time, sequence, event):
-    """Put an entry at a hole and let it sink."""
     times = state.heap_ms
     order = state.heap_order
     events = state.heap_event

@@ -4,8 +4,6 @@ Compiled code sees no signals. A call that may take long looks at the clock from
 patience is over; Python, which handles signals meanwhile, calls it again.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -27,7 +27,6 @@ _WIDENED = (types.int8, types.int16, types.int32, types.uint8)
 
 
 def _wide(argument: types.Type) -> types.Type:
-    """Type as which a function takes an argument."""
     plain = types.unliteral(argument) if isinstance(argument, types.IntegerLiteral | types.BooleanLiteral) else argument
     return types.int64 if plain in _WIDENED else plain
 
@@ -44,8 +43,6 @@ class _Part(JITCodeLibrary):
 
 
 class _Callee(CPUDispatcher):
-    """Function as compiled code calls it."""
-
     def __init__(self, function: Callable, options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=options)
         self._compiler._compile_core = self._compile_part
@@ -67,8 +64,6 @@ class _Callee(CPUDispatcher):
 
 
 class _Dispatcher(CPUDispatcher):
-    """Function as Python calls it."""
-
     @cached_property
     def callee(self) -> _Callee:
         """The same function as compiled code calls it."""

@@ -18,8 +18,6 @@ More objectives can be registered::
     register_objective(Objective("late", "share of late jobs", "", score=share_late, cost=late_jobs, total="job"))
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -275,7 +273,6 @@ def objective_at_end(
 
 
 def _mean(values: np.ndarray) -> float:
-    """Mean, NaN of nothing."""
     return float(np.mean(values)) if len(values) else float("nan")
 
 

@@ -24,13 +24,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import (
-    infer_getattr,
-    lower_getattr_generic,
-    lower_setattr_generic,
-    models,
-    register_model,
-)
+from numba.extending import infer_getattr, lower_getattr_generic, lower_setattr_generic, models, register_model
 from numba.np.numpy_support import from_dtype
 
 from decima.core.array_checks import CHECKED, CheckedArray, checked_array
@@ -434,8 +428,6 @@ def _power_of_zeros(power: int) -> np.ndarray:
 
 
 class _RecordPointer(types.Type):
-    """Numba type of a pointer to a record."""
-
     def __init__(self, layout: RecordType) -> None:
         self.layout = layout
         super().__init__(name=f"record {layout.name}")

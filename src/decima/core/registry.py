@@ -144,7 +144,6 @@ class Registry(Generic[Member]):
 
     @cached_property
     def _plugins(self) -> dict[str, EntryPoint]:
-        """Entry points of the group by name."""
         return {each.name: each for each in entry_points(group=self._group)} if self._group else {}
 
     def outside(self, name: str) -> bool:

@@ -4,8 +4,6 @@ Every integer field of a record type names what its numbers refer to (:class:`de
 decides which rows go where and which numbers change, so that no caller lists fields.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

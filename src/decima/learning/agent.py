@@ -1,44 +1,14 @@
 """Protocol between the algorithms and a policy that acts in a system and learns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from decima.learning.loss import Gradient, Loss
+from decima.learning.gradient import Learner
 from decima.learning.returns import Episode
-from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher, rollout_seeds
-
-
-class Optimised(Protocol):
-    """Weights with an optimiser."""
-
-    def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
-        """Take one step; returns the norm of the gradient."""
-
-    def restart_adam(self) -> None:
-        """Forget the optimiser's moments."""
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Weights and the optimiser's state."""
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what :meth:`state` returned."""
-
-
-class WeightLearner(Optimised, Protocol):
-    """Weights, their gradients and an optimiser."""
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Float32 [parameters], a copy."""
-
-    def gradient(
-        self, batch: Any, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
-    ) -> Gradient:
-        """Gradient of the summed loss of some decisions of a batch, see ``Learner.gradient``."""
+from decima.learning.rollout import RolloutJob, Rollouts, Teacher, rollout_seeds
 
 
 class Agent(Protocol):
@@ -56,7 +26,7 @@ class Agent(Protocol):
         learns: What can be learned, see :mod:`decima.learning.loss`.
     """
 
-    learner: WeightLearner
+    learner: Learner
     columns: tuple[str, ...]
     headline: str
     summary_width: int
@@ -110,7 +80,7 @@ class RolloutAgent:
 
     learner: Any
 
-    def __init__(self, task: Any, architecture: Any, seed: int, backend: RolloutBackend) -> None:
+    def __init__(self, task: Any, architecture: Any, seed: int, backend: Rollouts) -> None:
         self.task, self.architecture, self.seed = task, architecture, seed
         self._backend = backend
 
@@ -133,3 +103,53 @@ def numbered(choices: Iterable[np.ndarray]) -> list[np.ndarray]:
         groups.append(first + np.flatnonzero(chosen))
         first += len(chosen)
     return groups
+
+
+@dataclass(frozen=True, eq=False)
+class Pause:
+    """A stream that was stopped between two events; any worker can continue it."""
+
+    time_s: float
+    jobs: int  # in the system
+    last_arrival_s: float
+    memory: np.ndarray  # uint8, all that the run has changed
+
+
+@dataclass(frozen=True, eq=False)
+class StretchJob:
+    """One stretch of a stream; its outcome also depends on task and weights."""
+
+    sequence: Any  # jobs, a hashable description in the words of the system
+    seed: int  # source of task durations and of the policy's draws
+    until_s: float | None = None  # end; None: when all jobs are done
+    begin: Pause | None = None  # where it begins; None: at time 0
+    step_s: float | None = None  # time between two samples; None: there are none
+    width: int | None = None  # inputs of a job in a sample; None: all but embeddings
+    crowd: int | None = None  # no more samples once there are more jobs than this
+    record: bool = False  # whether the decisions are wanted
+    keep: bool = False  # whether the end is wanted as a :class:`Pause`
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The jobs in the system at T equal times, the first at the beginning."""
+
+    first: np.ndarray  # int64 [T + 1], jobs at time t are entries ``first[t]:first[t + 1]``
+    job: np.ndarray  # int32 [M], numbers of the jobs
+    inputs: np.ndarray  # float32 [M, K], what a critic sees of them; column 0 is 0 for a job without work
+    area_s: np.ndarray  # float64 [T], integral of the number of jobs since time 0, job-seconds
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sums of values per job, float64 [M], at each time; float64 [T]."""
+        totals = np.concatenate([[0.0], np.cumsum(values)])
+        return totals[self.first[1:]] - totals[self.first[:-1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """What came of a stretch."""
+
+    record: Any  # decisions, as the agent's other records; None if not wanted
+    samples: Samples | None
+    finish_s: np.ndarray  # float64 [J], when jobs finished; NaN for those that did not
+    pause: Pause | None

@@ -1,9 +1,7 @@
 """The learner that differentiates a Keras model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -54,43 +52,21 @@ class Traced:
         return tf.raw_ops.StatefulPartitionedCall(args=inputs, Tout=self._types, f=self._graph)
 
 
-class PolicyNetwork(Protocol):
-    """Network whose decisions are learned, a Keras model.
-
-    Called with its tensors it gives log-probabilities and entropies, float32 [D] each, by name as
-    :class:`.DecimaNetwork` does; those of idle slots may be absent.
-
-    Attributes:
-        signature: Specification of the tensors, by name.
-        trainable_variables: Its weights, in the order of the flat vector.
-    """
-
-    signature: dict[str, tf.TensorSpec]
-    trainable_variables: list
-
-    def tensors(self, batch: Any, decisions: np.ndarray) -> dict[str, np.ndarray]:
-        """Tensors of some decisions of an agent's batch, int [D]."""
-
-    def set_flat(self, weights: np.ndarray) -> None:
-        """Take over all weights, float32 [parameters]."""
-
-    def __call__(self, tensors: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Log-probabilities and entropies of the decisions."""
-
-
 class KerasLearner(Learner):
     """Weights, their gradients by automatic differentiation, and Adam.
 
     Args:
-        network: The network.
+        network: A Keras model of :mod:`.layers` with ``signature``, which specifies its tensors by name, and
+            ``tensors(batch, decisions)``. Called with these it gives log-probabilities and entropies, float32 [D] each,
+            by name as :class:`decima.systems.spark.policy.network.DecimaNetwork`; those of idle slots may be absent.
         weights: Float32 [parameters], where to start.
         chunk: Most decisions per chunk; changes results in the last digits only.
-        **options: Threads, decay of Adam's moments and its epsilon, see :class:`.Learner`.
+        threads: Chunks computed at once.
     """
 
-    def __init__(self, network: PolicyNetwork, weights: np.ndarray, *, chunk: int = CHUNK, **options: Any) -> None:
+    def __init__(self, network: Any, weights: np.ndarray, *, chunk: int = CHUNK, threads: int = 1) -> None:
         use_single_threaded_operations()
-        super().__init__(weights, chunk, **options)
+        super().__init__(weights, chunk, threads=threads)
         self.network = network
         flag, number, vector = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32), tf.TensorSpec([None])
         inputs = [network.signature, vector, vector, flag, number, number, flag]
@@ -157,7 +133,7 @@ def clipped_gain(log_prob, recorded, advantages, ratio, clip) -> tuple[tf.Tensor
     return gain, tf.reduce_sum(quotient - 1.0 - change), tf.reduce_sum(outside)
 
 
-def setter(network: PolicyNetwork) -> Traced:
+def setter(network: Any) -> Traced:
     """Function that gives a network its weights, float32 [parameters], at once."""
     variables = [variable.value for variable in network.trainable_variables]
 

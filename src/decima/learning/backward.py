@@ -5,8 +5,6 @@ one): index of the kernel, index of the bias or -1, width of the input, width of
 and gradients are flat float32 vectors in the same order. Activations of all layers stand one layer after the other.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections import namedtuple
 

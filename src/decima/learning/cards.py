@@ -6,7 +6,7 @@ import importlib.metadata
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from decima import __version__
 from decima.core.config import checkout_root
@@ -55,10 +55,7 @@ def learned(
         ``kept_iteration``, ``cpu_s``, ``wall_s``, ``seed``. None stands for what was not recorded.
     """
     teacher = recipe.get("teacher") if recipe.get("teacher_iterations") else None
-    origins = {
-        "warm start from": recipe.get("start_policy"),
-        "imitation of": teacher,
-    }
+    origins = {"warm start from": recipe.get("start_policy"), "imitation of": teacher}
     phases = {row["iteration"] + 1: row.get("phase") for row in curve}
     last = curve[-1] if curve else {}
     words = "; ".join(f"{how} {what}" for how, what in origins.items() if what) or RANDOM
@@ -141,25 +138,6 @@ def list_models(system: str | None = None) -> list[dict[str, Any]]:
     if system not in known:
         raise ConfigError(f"no policy of system {system!r} is stored{hint(system, known)}; known: {', '.join(known)}")
     return [row for row in rows if row["system"] == system]
-
-
-class TrainedTask(Protocol):
-    """Learned task, as a card describes it."""
-
-    @property
-    def label(self) -> str:
-        """A few words for people."""
-
-    @property
-    def metric(self) -> str:
-        """Column of the score that selected the weights, in seconds if it ends in ``_s``."""
-
-    @property
-    def data_version(self) -> str:
-        """Source of the jobs and digest of the data behind it."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Fields by name, JSON-ready."""
 
 
 def export(run: TrainingRun, trained: Trained, path: Path) -> Path:

@@ -62,7 +62,6 @@ class Configuration:
 
 
 def _checked(name: str, value, rule):
-    """The value in the type of its field."""
     if "options" in rule and value not in rule["options"]:
         raise ConfigError(f"recipe: {name} must be one of {', '.join(rule['options'])}, got {value!r}")
     if "switch" in rule and not isinstance(value, bool):

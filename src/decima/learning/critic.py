@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.core.errors import TrainingError
+from decima.learning.agent import Samples, Stretch
 from decima.learning.gradient import AdamWeights
 from decima.learning.perceptron import Perceptron
 from decima.learning.returns import backward_sums
-from decima.learning.streams import Samples, Stretch
 
 HIDDEN = (32, 32)
 BATCH = 2048  # jobs per step of u

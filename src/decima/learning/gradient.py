@@ -5,8 +5,6 @@ by one thread alone, and summed in the order of the chunks: memory is bounded an
 threads. No TensorFlow here: :mod:`.automatic` has the learner that differentiates a Keras model.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -16,24 +14,21 @@ import numpy as np
 from decima.core.errors import TrainingError
 from decima.learning.loss import SUMS, Gradient, Loss
 
+# What Adam's moments take in of a new gradient, 1 less their decay; and its epsilon.
+KEEP, EPSILON = np.float32(1.0) - np.array([0.9, 0.999], dtype=np.float32), np.float32(1e-8)
+
 
 class AdamWeights:
     """A flat vector of weights and the optimiser that changes it.
 
     Args:
         weights: Float32 [parameters], where to start.
-        betas: Decay of Adam's first and second moments.
-        epsilon: Adam's epsilon.
 
     Source: Kingma and Ba, Adam (ICLR 2015), the form at the end of section 2; all numbers are float32.
     """
 
-    def __init__(
-        self, weights: np.ndarray, *, betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8
-    ) -> None:
+    def __init__(self, weights: np.ndarray) -> None:
         self._flat = np.array(weights, dtype=np.float32)
-        self._keep = np.float32(1.0) - np.asarray(betas, dtype=np.float32)
-        self._epsilon = np.float32(epsilon)
         self.restart_adam()
 
     @property
@@ -83,11 +78,11 @@ class AdamWeights:
             gradient = gradient * (largest_norm / norm)
         gradient = gradient.astype(np.float32, copy=False)
         self._steps += 1
-        self._mean += (gradient - self._mean) * self._keep[0]
-        self._square += (gradient * gradient - self._square) * self._keep[1]
-        left = 1.0 - (1.0 - self._keep.astype(np.float64)) ** self._steps
+        self._mean += (gradient - self._mean) * KEEP[0]
+        self._square += (gradient * gradient - self._square) * KEEP[1]
+        left = 1.0 - (1.0 - KEEP.astype(np.float64)) ** self._steps
         rate = np.float32(learning_rate * np.sqrt(left[1]) / left[0])
-        self._flat -= self._mean * rate / (np.sqrt(self._square) + self._epsilon)
+        self._flat -= self._mean * rate / (np.sqrt(self._square) + EPSILON)
         if not np.isfinite(self._flat).all():
             raise TrainingError("the weights are not finite after a step")
         self._show()
@@ -104,20 +99,10 @@ class Learner(AdamWeights):
         weights: Float32 [parameters], where to start.
         chunk: Most decisions per chunk; changes results in the last digits only.
         threads: Chunks computed at once.
-        betas: Decay of Adam's first and second moments.
-        epsilon: Adam's epsilon.
     """
 
-    def __init__(
-        self,
-        weights: np.ndarray,
-        chunk: int,
-        *,
-        threads: int = 1,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
-    ) -> None:
-        super().__init__(weights, betas=betas, epsilon=epsilon)
+    def __init__(self, weights: np.ndarray, chunk: int, *, threads: int = 1) -> None:
+        super().__init__(weights)
         self._chunk = chunk
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="gradient")
 

@@ -1,7 +1,5 @@
 """Keras layers and segment operations that the networks of all systems consist of."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import keras

@@ -1,7 +1,5 @@
 """Logs that a training run writes while it runs: curve.csv, TensorBoard events, a progress bar."""
 
-from __future__ import annotations
-
 import csv
 import io
 import time

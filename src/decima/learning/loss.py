@@ -1,7 +1,5 @@
 """Losses of recorded decisions, sums of their gradients, and how decisions are divided among updates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """TensorFlow without notes on missing accelerators, without private threads, and where Ctrl-C waits for it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

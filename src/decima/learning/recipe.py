@@ -14,9 +14,9 @@ from decima.core.grammar import hint, read_value
 from decima.core.registry import Registry
 from decima.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from decima.learning.algorithms.imitation import ImitationConfig
-from decima.learning.algorithms.phases import Phase, Phases
+from decima.learning.algorithms.interface import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
-from decima.learning.configuration import Budget, Configuration, choice, number
+from decima.learning.configuration import Budget, Configuration, choice
 
 # Named recipes, as fields that differ from the defaults; systems register theirs.
 RECIPES: Registry[Mapping[str, Any]] = Registry(
@@ -62,22 +62,14 @@ COMPILED, TENSORFLOW = "compiled", "tensorflow"  # what computes gradients
 
 @dataclass(frozen=True)
 class AdamConfig(Configuration):
-    """The optimiser, and what computes its gradients."""
+    """What computes the gradients of which Adam takes steps."""
 
-    adam_beta1: float = number(0.9, "Decay of Adam's first moment.", 0.0, 0.999999)
-    adam_beta2: float = number(0.999, "Decay of Adam's second moment.", 0.0, 0.999999)
-    adam_epsilon: float = number(1e-8, "Adam's epsilon.", above=True)
     gradient: str = choice(
         "What differentiates Decima's network: compiled, or tensorflow (the Keras model with Spektral's layers; about "
         "twice as long, other last digits). The networks of other systems are TensorFlow's in any case.",
         COMPILED,
         TENSORFLOW,
     )
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of :class:`decima.learning.gradient.AdamWeights`."""
-        return {"betas": (self.adam_beta1, self.adam_beta2), "epsilon": self.adam_epsilon}
 
 
 # Fields of earlier versions, with the only value that this one has.
@@ -89,6 +81,10 @@ GONE = {
     "kl_stop": None,
     "lr_iterations": None,
     "rollouts_end": None,
+    "adam_beta1": 0.9,
+    "adam_beta2": 0.999,
+    "adam_epsilon": 1e-8,
+    "loss": "squared",
 }
 
 
@@ -107,7 +103,7 @@ class Recipe:
     name: str = "paper"  # what cards and logs call it
     algorithm: str = "reinforce"  # registered algorithm that trains, after imitation if there is a teacher
     budget: Budget = field(default_factory=Budget)  # when to stop, to validate and to write checkpoints
-    adam: AdamConfig = field(default_factory=AdamConfig)  # the optimiser
+    adam: AdamConfig = field(default_factory=AdamConfig)  # what computes gradients
     imitation: ImitationConfig = field(default_factory=ImitationConfig)  # warm start
     learning: Configuration = field(default_factory=PolicyGradientConfig)  # configuration of the algorithm
 
@@ -271,10 +267,8 @@ def _typed(values: Mapping[str, Any], algorithm: str = "reinforce") -> dict[str,
 
 
 def _parts(algorithm: str) -> tuple[type[Configuration], ...]:
-    """Classes of the parts of a recipe with that algorithm."""
     return Budget, AdamConfig, ImitationConfig, ALGORITHMS.find(algorithm).configuration
 
 
 def _known(parts: tuple[type[Configuration], ...]) -> list[str]:
-    """Names of all flat fields."""
     return list(dict.fromkeys(["name", "algorithm", *(item.name for part in parts for item in fields(part))]))

@@ -1,10 +1,8 @@
 """Episodes of the current policy on threads, processes or Ray, and their seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,16 +34,6 @@ class RolloutJob:
     teacher: Teacher | None = None  # whose decisions to record; None: the policy's own
 
 
-class RolloutBackend(Protocol):
-    """Backend that runs episodes; records depend neither on it nor on its number of workers."""
-
-    def collect(self, architecture: NetworkShape, weights: np.ndarray, jobs: Sequence[RolloutJob]) -> list:
-        """Run the jobs with these weights, float32 [parameters]; records in the order of the jobs."""
-
-    def close(self) -> None:
-        """Free the workers."""
-
-
 class Rollouts:
     """Episodes on the workers of :mod:`decima.evaluation.workers`.
 
@@ -64,7 +52,9 @@ class Rollouts:
         self._workers = make_workers(work, backend, workers)
 
     def collect(self, architecture: NetworkShape, weights: np.ndarray, jobs: Sequence) -> list:
-        """Run the jobs; see :class:`RolloutBackend`.
+        """Run the jobs with these weights, float32 [parameters]; records in the order of the jobs.
+
+        They depend neither on the backend nor on the number of workers.
 
         Raises:
             TrainingError: A worker died.

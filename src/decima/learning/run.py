@@ -1,7 +1,5 @@
 """One training of a policy in any system: task, recipe, network, seed, and their trainer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +8,9 @@ from typing import Any
 from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.evaluation.workers import check_workers
 from decima.learning.agent import Agent
-from decima.learning.cards import TrainedTask
 from decima.learning.perceptron import NetworkShape
 from decima.learning.recipe import GONE, Recipe
-from decima.learning.rollout import RolloutBackend, Rollouts
+from decima.learning.rollout import Rollouts
 from decima.learning.trainer import Trainer, Validation
 
 
@@ -27,7 +24,9 @@ class TrainingRun:
         ConfigError: The recipe's teacher is none of the system's, or its parts do not fit each other.
     """
 
-    task: TrainedTask  # jobs, machines and objective
+    # Jobs, machines and objective; cards have its ``label``, ``metric`` (column of the score that selects weights, in
+    # seconds if it ends in ``_s``), ``data_version`` and ``as_dict()``.
+    task: Any
     recipe: Recipe  # how to learn, and when to stop
     architecture: NetworkShape  # shape of the network
     seed: int  # source of all chance
@@ -74,7 +73,7 @@ class TrainingRun:
         """Function that runs an episode, see :class:`decima.learning.rollout.Rollouts`."""
         raise NotImplementedError
 
-    def agent(self, backend: RolloutBackend, threads: int) -> Agent:
+    def agent(self, backend: Rollouts, threads: int) -> Agent:
         """Policy that acts and learns."""
         raise NotImplementedError
 
@@ -88,7 +87,7 @@ class TrainingRun:
         self,
         folder: str | Path,
         *,
-        backend: str | RolloutBackend | None = None,
+        backend: str | Rollouts | None = None,
         workers: int | None = None,
         progress: bool = False,
         tensorboard: bool = True,
@@ -98,7 +97,7 @@ class TrainingRun:
 
         Args:
             folder: Where checkpoint and curve go.
-            backend: Where rollouts run, a name as in :class:`Rollouts` or a :class:`RolloutBackend`; no result depends
+            backend: Where rollouts run, a name as in :class:`Rollouts` or such an object; no result depends
                 on it.
             workers: Workers of the backend and threads of the gradient, all cores by default; no result depends on it.
             progress: Show a progress bar.

@@ -166,7 +166,6 @@ def list_policies(system: str | None = None) -> list[str]:
 
 
 def _system_of(card_path: Path) -> str | None:
-    """System that a card names; None if it cannot be read."""
     try:
         card = read_json(card_path)
     except (OSError, ValueError):
@@ -196,7 +195,6 @@ def _folders() -> list[Path]:
 
 
 def _papers() -> list[Path]:
-    """Folders of the papers in the folders of trained policies."""
     return [paper for folder in _folders() for paper in sorted(folder.glob("*/"))]
 
 
@@ -208,7 +206,6 @@ def _name(path: Path) -> str:
 
 
 def _files(path: str | os.PathLike) -> tuple[Path, Path]:
-    """Files of weights and card."""
     path = Path(path).expanduser()
     name = _name(path)
     return path.with_name(name + WEIGHTS), path.with_name(name + CARD)

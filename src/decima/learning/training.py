@@ -209,11 +209,7 @@ def change_texts(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
 
 
 def _task_module(system: str) -> Any:
-    """Module of a system with what its policies are trained for.
-
-    Raises:
-        ConfigError: There is no such system.
-    """
+    """Module of a system with what its policies are trained for."""
     system = present_name(system)
     if system not in SYSTEMS:
         raise ConfigError(f"unknown system {system!r}{hint(system, SYSTEMS)}; known: {', '.join(SYSTEMS)}")

@@ -6,8 +6,6 @@ shorter one. Where profiles come in parts of different probability, the part and
 as well: other probabilities move jobs between parts and change nothing else.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -147,8 +145,7 @@ def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, lab
     if len(profiles) != len(arrivals_s):
         raise ConfigError(f"{len(arrivals_s)} arrivals for {len(profiles)} profiles; expected one per profile")
     return Workload(
-        tuple(Job(profile, 1000.0 * arrival) for profile, arrival in zip(profiles, arrivals_s, strict=True)),
-        label,
+        tuple(Job(profile, 1000.0 * arrival) for profile, arrival in zip(profiles, arrivals_s, strict=True)), label
     )
 
 

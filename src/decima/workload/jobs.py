@@ -194,7 +194,6 @@ class Workload:
 
 
 def _requests(job: Job) -> np.ndarray:
-    """Requests of a job with both columns, checked."""
     stages = job.profile.stages
     try:
         requests = np.array(job.requests, dtype=np.float64)

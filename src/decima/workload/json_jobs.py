@@ -1,7 +1,5 @@
 """Workloads of users' jobs in JSON (`docs/workload-format.md`)."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os
@@ -320,8 +318,6 @@ def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
 
 
 def _layout(label: str, settings: Mapping[str, Any], profiles: dict[str, dict], jobs: list[dict]) -> str:
-    """Format the file with one line per profile and per job."""
-
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
 

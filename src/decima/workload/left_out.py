@@ -1,7 +1,5 @@
 """Members of a collection that cannot be read, with their reasons."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

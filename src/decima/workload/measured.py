@@ -4,16 +4,21 @@ The profiles hold the executor counts and scale factors that were run. What is b
 `decima.workload.embedded`.
 """
 
-from __future__ import annotations
-
 import functools
+import io
+import json
+import os
 import re
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
-from decima.core.errors import WorkloadError
-from decima.workload import profile_arrays
-from decima.workload.profile import JobProfile
+import numpy as np
+
+from decima.core.errors import DataUnavailableError, WorkloadError
+from decima.workload.parquet import inside
+from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import CHOSEN_QUERIES, SIZES, WorkloadSource, file_digest, resolve_queries, resolve_sizes
 
 LABEL = "TPC-H measured on Spark"
@@ -45,7 +50,7 @@ def scales() -> tuple[float, ...]:
 
 def conditions() -> dict[str, str]:
     """Conditions of the measurement: machine, versions, settings, load, date."""
-    return profile_arrays.read_notes(PATH)
+    return read_notes(PATH)
 
 
 def measured_profiles(
@@ -70,7 +75,7 @@ def measured_profiles(
 
 @functools.cache
 def _table() -> dict[tuple[int, float], JobProfile]:
-    return {parse_name(profile.name): profile for profile in profile_arrays.read_arrays(PATH)}
+    return {parse_name(profile.name): profile for profile in read_arrays(PATH)}
 
 
 def _query_profile(size_gb: float, query: int) -> JobProfile:
@@ -88,3 +93,50 @@ SOURCE = WorkloadSource(
     query_profile=_query_profile,
 )
 measured_batch, measured_poisson = SOURCE.batch, SOURCE.poisson
+
+
+FORMAT = "decima-profile-arrays 1"
+
+
+def read_arrays(path: str | os.PathLike) -> list[JobProfile]:
+    """Read and validate every profile of a file; durations are read-only views into one array.
+
+    Raises:
+        DataUnavailableError: There is no such file.
+        WorkloadError: It is damaged, or of another format or version.
+    """
+    card, durations_ms = _content(path)
+    durations_ms.setflags(write=False)
+    begin, profiles = 0, []
+    with inside(path):
+        for name, source, bodies in card["profiles"]:
+            stages = []
+            for stage, tasks, parents, levels, *counts in bodies:
+                waves = []
+                for of_wave in counts:
+                    ends = [*accumulate(of_wave, initial=begin)]
+                    waves.append(tuple(durations_ms[one:end] for one, end in pairwise(ends)))
+                    begin = ends[-1]
+                stages.append(Stage(stage, tasks, parents, levels, *waves))
+            profiles.append(JobProfile(name, tuple(stages), source))
+        if begin != len(durations_ms):
+            raise WorkloadError(f"{len(durations_ms)} durations, expected {begin}")
+    return profiles
+
+
+def read_notes(path: str | os.PathLike) -> dict[str, str]:
+    """Text that was kept in a file; errors as for :func:`read_arrays`."""
+    return _content(path)[0]["metadata"]
+
+
+def _content(path: str | os.PathLike) -> tuple[dict[str, Any], np.ndarray]:
+    if not Path(path).is_file():
+        raise DataUnavailableError(f"no profile file at {path}")
+    try:
+        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
+            card, durations_ms = json.loads(file["card"].tobytes()), file["durations_ms"]
+    except Exception as error:  # of damaged bytes, NumPy raises whatever comes of them
+        raise WorkloadError(f"{path} is truncated, damaged or no file of profiles: {error!r:.200}") from error
+    if card.get("format") != FORMAT:
+        raise WorkloadError(f"{path} has format {card.get('format')!r}; this release reads {FORMAT!r}")
+    return card, durations_ms

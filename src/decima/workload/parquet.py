@@ -1,7 +1,5 @@
 """Columnar format of profiles: one parquet file, one row per stage (`docs/workload-format.md`)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

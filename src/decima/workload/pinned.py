@@ -1,7 +1,5 @@
 """Files with known checksums, fetched from a mirror or a pinned public source."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import time
@@ -125,7 +123,6 @@ class PinnedFiles:
 
 
 def _reason(error: Exception) -> str:
-    """Describe a failure in a few words, without layers of wrapping."""
     import requests
 
     if isinstance(error, requests.HTTPError) and error.response is not None:

@@ -10,8 +10,6 @@ The text ``tpch`` means 20 TPC-H jobs that are all there from the start, ``tpch:
 trace with its own arrivals, and ``jobs.json`` the jobs of a file.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -224,7 +222,6 @@ class WorkloadSource:
     def _universe(
         self, sizes: str | Sequence[str], options: Mapping[str, Any]
     ) -> tuple[tuple[JobProfile, ...], tuple[arrivals.Part, ...]]:
-        """Profiles, and their parts if these are not equally likely."""
         if SIZES in self.options:
             options = {"sizes": sizes, **options}
         elif sizes != "paper":
@@ -241,7 +238,7 @@ SOURCES: Registry[WorkloadSource] = Registry(
         "synthetic": "decima.workload.synthetic:SOURCE",
         "two_class": "decima.workload.two_class:SOURCE",
         "clocked": "decima.workload.two_class:CLOCKED",
-        "mixed": "decima.workload.mixed:SOURCE",
+        "mixed": "decima.workload.two_class:MIXED",
         "alibaba": "decima.workload.alibaba.source:SOURCE",
         "alibaba_like": "decima.workload.alibaba.source:LIKE",
         "file": "decima.workload.json_jobs:SOURCE",

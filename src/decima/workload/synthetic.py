@@ -203,12 +203,10 @@ def _samples(parameters: SyntheticParameters, tasks: int) -> np.ndarray:
 
 
 def _mean_one(rng: np.random.Generator, spread: float, shape=None):
-    """Draw lognormal numbers of mean 1."""
     return np.exp(spread * rng.standard_normal(shape) - 0.5 * spread**2)
 
 
 def _digest() -> str:
-    """SHA-256 of the parameters, which determine the profiles."""
     return sha256(repr((DEFAULT_COUNT, DEFAULT_SEED, astuple(SyntheticParameters()))).encode("ascii")).hexdigest()
 
 

@@ -8,10 +8,9 @@ normally distributed lengths, short ones of 10 s. Differs: shares, DAGs and widt
 distribution is ``VARIANTS`` equally likely lengths here, so that all workloads of some options share their profiles.
 """
 
-from __future__ import annotations
-
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from hashlib import sha256
 from statistics import NormalDist
@@ -23,7 +22,7 @@ from decima.core.errors import ConfigError
 from decima.core.grammar import Option
 from decima.workload.arrivals import Part
 from decima.workload.profile import JobProfile, Stage, frozen
-from decima.workload.sources import WorkloadSource
+from decima.workload.sources import SIZES, WorkloadSource, get_source
 from decima.workload.synthetic import SyntheticParameters, random_dag
 
 ORIGIN = "two-class"
@@ -164,4 +163,75 @@ CLOCKED = WorkloadSource(
     options=(Option("burst", f"short jobs of every tick (default {BURST})", int), *OPTIONS),
     parts=lambda **options: _classes(**options).parts(),
     burst=_burst,
+)
+
+
+# ---- jobs of two classes mixed with TPC-H queries (Duan and Wu) ------------------------------------------------------
+
+
+BASES = ("tpch", "embedded", "measured", "synthetic")
+
+
+def _base(base: str = "tpch") -> WorkloadSource:
+    if base not in BASES:
+        raise ConfigError(f"base is {base!r}; expected {', '.join(BASES[:-1])} or {BASES[-1]}")
+    return get_source(base)
+
+
+def _alpha(alpha: float = 0.5) -> float:
+    if not is_number(alpha) or not 0.0 <= alpha <= 1.0:
+        raise ConfigError(f"alpha is {alpha!r}; expected the part of jobs of the two classes, from 0 to 1")
+    return float(alpha)
+
+
+def mixed_profiles(
+    sizes: str | Sequence[str] = "paper", alpha: float = 0.5, base: str = "tpch", **options
+) -> tuple[JobProfile, ...]:
+    """Profiles of the two classes, then those of the other source.
+
+    Source: Duan and Wu, the mixed dataset with the share alpha of synthetic jobs. Differs: what the other jobs are is a
+    choice, the published TPC-H profiles by default, which have no size of 1 GB.
+
+    Args:
+        sizes: Sizes of the other source's jobs.
+        alpha: Part of the jobs that are of the two classes.
+        base: The other source, one of ``BASES``.
+        **options: Fields of :class:`decima.workload.two_class.TwoClasses`.
+
+    Raises:
+        ConfigError: An option is out of range.
+        WorkloadError: There is no such size.
+        DataUnavailableError: The data of the other source is not on this machine.
+    """
+    _alpha(alpha)
+    return TwoClasses(**options).profiles() + _base(base).profiles(sizes=sizes)
+
+
+def _mixed_parts(
+    sizes: str | Sequence[str] = "paper", alpha: float = 0.5, base: str = "tpch", **options
+) -> tuple[Part, ...]:
+    part = _alpha(alpha)
+    ours = (Part(part * each.probability, each.count) for each in TwoClasses(**options).parts())
+    return (*ours, Part(1.0 - part, len(_base(base).profiles(sizes=sizes))))
+
+
+def _mixed_digest(alpha: float = 0.5, base: str = "tpch", **options) -> str:
+    text = f"{_alpha(alpha)!r} {TwoClasses(**options).digest()} {_base(base).digest()}"
+    return sha256(text.encode("ascii")).hexdigest()
+
+
+MIXED = WorkloadSource(
+    "mixed",
+    "two classes and TPC-H",
+    "jobs of two_class and, for the rest, of another source",
+    mixed_profiles,
+    _mixed_digest,
+    options=(
+        Option("alpha", "part of the jobs that are of the two classes (default 0.5)", float),
+        Option("base", f"source of the others: {', '.join(BASES)} (default tpch)"),
+        SIZES,
+        *OPTIONS,
+    ),
+    available=lambda: get_source("tpch").available(),
+    parts=_mixed_parts,
 )

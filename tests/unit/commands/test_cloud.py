@@ -8,7 +8,7 @@ import time
 import pandas
 import pytest
 
-from decima.learning.checkpoint import Checkpoint
+from decima.learning.trainer import Checkpoint
 from decima.systems.cloud import TABLE_4, simulate
 from decima.systems.cloud.sources import SOURCES
 from tests.unit.commands.calls import read_json, refuse, run, show, succeed

@@ -10,7 +10,7 @@ import pytest
 
 import decima
 from decima.systems.heterogeneous import canonical, load_instance, lower_bound, plan, save_instance
-from decima.systems.heterogeneous.optimum.priority_search import PrioritySearch
+from decima.systems.heterogeneous.optimum.exact import PrioritySearch
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
 from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
 

@@ -3,13 +3,13 @@
 import json
 from dataclasses import dataclass, field
 
-from decima.systems.spark.log import EpisodeLog
+from decima.systems.spark.result import EpisodeLog
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Job, Workload
-from decima.workload.levels import at_level
 from decima.workload.measured import profile_name
+from decima.workload.profile import at_level
 from measure.fidelity.simulation import RecordedOrder, cluster_settings
 from measure.plan import Plan
 from measure.records import (

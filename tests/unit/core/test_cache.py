@@ -31,9 +31,9 @@ def test_closure_ends_where_modules_import_each_other():
     [
         ("decima.systems.spark.policy.features", {"decima.systems.spark.policy.kernel.inference"}),
         ("decima.systems.spark.schedulers.sharing", {"decima.systems.spark.schedulers.baselines"}),
-        ("decima.systems.spark.schedulers.released", set()),
+        ("decima.systems.spark.schedulers.baselines", set()),
         ("decima.systems.spark.rules.pools", {"decima.systems.spark.engine"}),
-        ("decima.systems.spark.optimum.order_kernel", {"decima.systems.spark.optimum.order_kernel"}),
+        ("decima.systems.spark.optimum.exhaustive", {"decima.systems.spark.optimum.exhaustive"}),
     ],
 )
 def test_an_edit_compiles_anew_what_depends_on_it_and_nothing_else(edited, compiled_anew, monkeypatch):
@@ -41,7 +41,7 @@ def test_an_edit_compiles_anew_what_depends_on_it_and_nothing_else(edited, compi
         "decima.systems.spark.engine",
         "decima.systems.spark.schedulers.baselines",
         "decima.systems.spark.policy.kernel.inference",
-        "decima.systems.spark.optimum.order_kernel",
+        "decima.systems.spark.optimum.exhaustive",
     )
     before = {name: cache_key.__wrapped__(name) for name in systems}
     read = cache._read

@@ -13,7 +13,7 @@ from decima.core.extras import MissingExtraError
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.tuning import tune
 from decima.evaluation.workers import make_workers, map_threads
-from decima.systems.heterogeneous.optimum.priority_search import PrioritySearch
+from decima.systems.heterogeneous.optimum.exact import PrioritySearch
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings

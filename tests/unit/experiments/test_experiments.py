@@ -170,7 +170,7 @@ def watched():
 MACHINERY = {f"experiments/{name}.py" for name in ("figures", "notebooks", "params", "rooms", "stamps", "tables")}
 MACHINERY |= {"pyproject.toml", "src/decima/__init__.py", "experiments/experiment.py", "experiments/captions.py"}
 # Imported only: a reader of files that no experiment has, and what keeps TensorFlow quiet.
-MACHINERY |= {"src/decima/workload/wfcommons.py", "src/decima/learning/quiet.py"}
+MACHINERY |= {"src/decima/workload/task_graphs.py", "src/decima/learning/quiet.py"}
 
 
 def check_rests_on_stamp(name, of_tables, of_figures):

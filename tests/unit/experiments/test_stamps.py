@@ -70,10 +70,10 @@ CODE = {
         ("src/decima/systems/cloud/engine.py", r"\Z", "\nMORE = 1\n"), CLOUD,
     ),
     "a rule of another system": (
-        ("src/decima/systems/heterogeneous/schedulers/list_rules.py", r"\Z", "\nMORE = 1\n"), HETEROGENEOUS,
+        ("src/decima/systems/heterogeneous/schedulers/static.py", r"\Z", "\nMORE = 1\n"), HETEROGENEOUS,
     ),
     "the shared core": (("src/decima/core/random.py", r"\Z", "\nMORE = 1\n"), ALL),
-    "a reader of people's own files": (("src/decima/workload/wfcommons.py", r"\Z", "\nMORE = 1\n"), set()),
+    "a reader of people's own files": (("src/decima/workload/task_graphs.py", r"\Z", "\nMORE = 1\n"), set()),
     "capacity of event logs": (("src/decima/systems/spark/capacity.py", r"\Z", "\nMORE = 1\n"), {"capacity"}),
     "data of the package": (("src/decima/systems/heterogeneous/data/tpch_shuffle.csv", r"\d", "7777"), HETEROGENEOUS),
     "a file of references": (("src/decima/bench/bench-1.references.json", r"\d", "7777"), {"benchmark"}),

@@ -6,9 +6,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from decima.learning.checkpoint import Checkpoint
 from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutJob, Rollouts, rollout_seeds
+from decima.learning.trainer import Checkpoint
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.task import Task

@@ -9,8 +9,8 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError, InvalidDecisionError, PolicyError
-from decima.learning.checkpoint import Checkpoint
 from decima.learning.store import read_policy
+from decima.learning.trainer import Checkpoint
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.workload import synthetic_batch

@@ -6,7 +6,7 @@ import pytest
 
 from decima.core import files
 from decima.core.errors import CheckpointError
-from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.trainer import FILE_NAME, Checkpoint
 
 
 def checkpoint(value=1.0):

@@ -9,9 +9,8 @@ import pytest
 from decima.learning.cards import card
 from decima.learning.recipe import Recipe
 from decima.systems.spark.policy.batch import GraphBatch
-from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.policy.run import DecimaRun
-from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
+from decima.systems.spark.policy.scheduler import LearnedScheduler, load_policy, record_episode
 from decima.workload import synthetic_batch
 from tests.unit.learning.small import NETWORK, TASK, assert_exact, quick_recipe
 from tests.unit.systems.spark.policy.policies import make_state

@@ -18,7 +18,7 @@ from decima.learning.cards import COLUMNS, LEARNED, RANDOM, learned
 from decima.learning.perceptron import NetworkShape, Perceptron
 from decima.learning.store import list_policies, read_card, read_policy, save_policy, stored_files
 from decima.systems.spark.policy.architecture import Architecture
-from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.scheduler import load_policy
 
 SMALL = Architecture.paper(embedding=4, hidden=(5,), score_hidden=(6,))
 

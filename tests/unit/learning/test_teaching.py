@@ -4,11 +4,11 @@ import pytest
 
 from decima.core.errors import ConfigError
 from decima.learning.recipe import Recipe
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.interface import run_decision
+from decima.systems.spark.state import new_state
 from tests.unit.learning.small import NETWORK, STREAM, TASK, assert_same_records
 
 pytestmark = pytest.mark.tensorflow

@@ -9,12 +9,11 @@ from decima.core.errors import CheckpointError, ConfigError, TrainingError
 from decima.core.files import sole_use
 from decima.learning import trainer as trainers
 from decima.learning.algorithms.policy_gradient import PolicyGradient
-from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.configuration import Budget
 from decima.learning.gradient import Learner
 from decima.learning.logs import CURVE_NAME, EVENTS_NAME
 from decima.learning.recipe import Recipe
-from decima.learning.trainer import COMMAND, Score, Trainer, ratio
+from decima.learning.trainer import COMMAND, FILE_NAME, Checkpoint, Score, Trainer, ratio
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.run import PlacementRun
 from decima.systems.cloud.policy.task import PlacementTask

@@ -12,9 +12,10 @@ from decima.connect.cluster import tpch_queries
 from decima.connect.eventlog.application import read_event_log
 from decima.core.errors import DataUnavailableError
 from decima.workload import embedded, measured
-from decima.workload.profile_arrays import read_arrays
+from decima.workload.measured import read_arrays
 from measure.elastic import CASES, compare_runs
 from measure.records import LOGS, read_alone_runs
+from measure.scaling_model import MODEL_PATH
 from measure.workloads import measured_from, quantiles
 from tests.unit.commands.calls import refuse, succeed
 
@@ -88,7 +89,7 @@ def test_measured_profiles_are_those_of_the_logs(made):
 
 def test_the_model_is_the_fit_to_them(made):
     folder, line = made
-    new, stored = (json.loads(path.read_text()) for path in (folder / embedded.MODEL_PATH.name, embedded.MODEL_PATH))
+    new, stored = (json.loads(path.read_text()) for path in (folder / MODEL_PATH.name, MODEL_PATH))
     for wave, one in stored["parallelism"].items():
         for key in ("mean", "low", "high", "spread", "noise"):
             assert new["parallelism"][wave][key] == pytest.approx(one[key], abs=2e-4)

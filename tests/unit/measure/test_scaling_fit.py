@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from decima.workload.profile import JobProfile, Stage
-from decima.workload.scaling_model import FIXED, GROWING
 from measure.scaling_fit import cells, fit, population, predict, residuals
+from measure.scaling_model import FIXED, GROWING
 
 FIRST, REST, SIZE = 0.3, 0.2, -0.1
 

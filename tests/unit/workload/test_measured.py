@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from decima.core.errors import WorkloadError
-from decima.workload import embedded, embedded_profiles, measured, measured_profiles, scaling_model, sources
+from decima.workload import embedded, embedded_profiles, measured, measured_profiles, sources
 from decima.workload.measured import parse_name, profile_name, scales
 from decima.workload.profile import JobProfile, Stage
-from decima.workload.scaling_model import FIXED, GROWING, Pooled, ScalingModel, thin
+from measure import scaling_model
+from measure.scaling_model import FIXED, GROWING, Pooled, ScalingModel, thin
 
 
 def test_every_query_at_every_scale_on_one_to_four_executors():
@@ -73,7 +74,7 @@ def test_sizes_select_profiles():
 
 
 def test_stored_profiles_are_what_measurements_and_model_give():
-    made = embedded.extrapolated_profiles(scaling_model.read_model(embedded.MODEL_PATH))
+    made = scaling_model.extrapolated_profiles(scaling_model.read_model(scaling_model.MODEL_PATH))
     assert len(made) == len(embedded_profiles()) == 154
     for new, stored in zip(made, embedded_profiles(), strict=True):
         assert (new.name, new.source) == (stored.name, stored.source)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from decima.core.errors import DataUnavailableError, DecimaError, WorkloadError
-from decima.workload.levels import at_level, at_sizes, mean_ratio
+from decima.workload.measured import read_arrays
 from decima.workload.parquet import read_profiles, write_profiles
-from decima.workload.profile import JobProfile, Stage
-from decima.workload.profile_arrays import read_arrays, write_arrays
+from decima.workload.profile import JobProfile, Stage, at_level, at_sizes, mean_ratio
+from measure.scaling_model import write_arrays
 from tests.profiles import make_profile, make_stage
 
 NAN, INF = float("nan"), float("inf")

@@ -80,7 +80,7 @@ class CompareOptions(Options):
 
     def searches(self) -> dict[str, Any]:
         """The search over priorities, if it was asked for."""
-        from decima.systems.heterogeneous.optimum.priority_search import PrioritySearch
+        from decima.systems.heterogeneous.optimum.exact import PrioritySearch
 
         return {"search": PrioritySearch(self.search)} if self.search else {}
 

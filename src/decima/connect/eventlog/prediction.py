@@ -12,11 +12,10 @@ import numpy as np
 from decima.connect.eventlog.application import Application
 from decima.connect.eventlog.recordings import LABEL, QueryRecord, cluster_slots, pooled, query_records
 from decima.evaluation.statistics import mean_interval
-from decima.systems.spark.capacity import Recording
-from decima.systems.spark.loop import new_state
-from decima.systems.spark.schedulers.driver_time import AfterDriver
+from decima.systems.spark.capacity import AfterDriver, Recording
 from decima.systems.spark.schedulers.registry import make_scheduler
 from decima.systems.spark.settings import cluster_settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Job, Workload
 

@@ -72,7 +72,7 @@ class QueryRecord:
     finish_ms: float
     driver_ms: np.ndarray  # float64 [stages], after the parents or the submission
     end_ms: float  # end of its last task
-    contention: float  # what a slot adds to the time of its tasks, see `decima.workload.levels.at_sizes`
+    contention: float  # what a slot adds to the time of its tasks, see `decima.workload.profile.at_sizes`
 
 
 def read_recordings(

@@ -22,8 +22,8 @@ from decima.connect.service.wire import VERSION, checked_number
 from decima.core.checks import LARGEST_MS
 from decima.core.errors import ConfigError, DecimaError
 from decima.systems.spark.decision import OPTION_PARTS
-from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import spawn_generators
 
 
 def check_client(request: protocol.OpenRequest, limits: Limits) -> None:

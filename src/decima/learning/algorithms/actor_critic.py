@@ -6,15 +6,13 @@ second is meant. Line 14 updates target networks without saying how; here they f
 defaults are the printed ones, which do not learn here; options change targets (line 9), their baseline, and scales.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.learning.agent import Agent, Optimised
+from decima.learning.agent import Agent
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths
 from decima.learning.configuration import Progress, choice, number, switch, whole
@@ -28,10 +26,10 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class Critic(Optimised, Protocol):
+class Critic(Protocol):
     """Values of all possible actions, with a slower copy, which an agent keeps.
 
-    The state includes the slower copy.
+    Also an :class:`decima.learning.gradient.AdamWeights`, whose state includes the slower copy.
     """
 
     def values(self, batch: Any, decisions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

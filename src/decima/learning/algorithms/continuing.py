@@ -10,8 +10,6 @@ Source: none of the papers. Branching from one state is the vine of TRPO (Schulm
 with the same arrivals the input-dependent baseline (§5.3), bootstrapping at time limits standard.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.learning.agent import Agent
+from decima.learning.agent import Agent, Pause, Stretch, StretchJob
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import UPDATE_COLUMNS, Surrogate, SurrogateAlgorithm
 from decima.learning.configuration import Progress, choice, number, switch, whole
 from decima.learning.critic import JobCritic, Runs
 from decima.learning.loss import STREAMS
 from decima.learning.returns import backward_sums
-from decima.learning.streams import Pause, Stretch, StretchJob
 
 _CRITIC, _STREAM, _MEMORY = "critic.", "stream.", "memory."
 _COLUMNS = ("decisions", "jobs_in_system", "pace", "advantage_std", "critic_explained", "critic_error", *UPDATE_COLUMNS)
@@ -105,8 +102,6 @@ class ContinuingConfig(Surrogate):
 
 @dataclass
 class _Stream:
-    """A stream between two windows."""
-
     number: int  # streams are numbered through the run
     pace: float  # rate of its arrivals, as a share of the task's
     pause: Pause

@@ -6,6 +6,8 @@ double Q-learning: van Hasselt et al., AAAI 2016.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,23 +16,13 @@ import numpy as np
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, check_rewards, share_of
-from decima.learning.configuration import Configuration, Progress, choice, number, switch, whole
+from decima.learning.configuration import Configuration, Progress, number, switch, whole
 from decima.learning.loss import VALUES
-from decima.learning.replay import ReplayMemory, Transitions
 
 _COLUMNS = (
     "remembered", "explore", "loss", "value", "gradient_norm", "learning_rate", "episodes",
 )  # fmt: skip
 _MEMORY, _EPISODE = "memory/", "episode/"
-
-
-class ValueLearner(Protocol):
-    """Weights of a network whose outputs are values of actions."""
-
-    def value_gradient(
-        self, transitions: Transitions, target: np.ndarray, discount: float, *, double: bool, huber: bool
-    ) -> tuple[np.ndarray, dict[str, float]]:
-        """Gradient of the mean loss, float32 [parameters], and the means ``loss`` and ``value``."""
 
 
 class ValueAgent(Protocol):
@@ -71,7 +63,6 @@ class DqnConfig(Configuration):
         100, "Updates between two copies of the network into the target network; the paper says periodically.", 1
     )
     double: bool = switch(False, "The network chooses the next action, the target network values it.")
-    loss: str = choice("Of temporal differences: squared (Eq. 16), or huber.", "squared", "huber")
     reward_scale: float = number(1.0, "Rewards are divided by this.", above=True)
     gradient_norm: float | None = number(
         None, "Gradients are scaled down to this norm; none: never.", above=True, none=True
@@ -98,7 +89,8 @@ class DeepQLearning(AgentAlgorithm):
 
     Args:
         config: How.
-        agent: What acts and learns; also a :class:`ValueAgent` with a :class:`ValueLearner`.
+        agent: What acts and learns; also a :class:`ValueAgent`, whose learner has
+            ``value_gradient`` (see :class:`decima.systems.cloud.policy.network.PlacementLearner`).
         seed: Seed of the run.
     """
 
@@ -129,9 +121,7 @@ class DeepQLearning(AgentAlgorithm):
         rng = np.random.default_rng([self.seed, now.iteration, 2])
         for _ in range(config.updates):
             batch = self.memory.draw(config.minibatch, rng)
-            gradient, means = learner.value_gradient(
-                batch, self._target, config.discount, double=config.double, huber=config.loss == "huber"
-            )
+            gradient, means = learner.value_gradient(batch, self._target, config.discount, double=config.double)
             norm = learner.apply(gradient, rate, config.gradient_norm)
             self._updates += 1
             if self._updates % config.target_every == 0:
@@ -159,3 +149,87 @@ class DeepQLearning(AgentAlgorithm):
         self.memory.restore(part(_MEMORY))
         self._updates, self._episodes = state.counters["updates"], state.counters["episodes"]
         self.agent.restore_explorer(part(_EPISODE), state.counters["explorer"])
+
+
+# Parts of the memory. A full block is never changed, so that checkpoints need no copy of it.
+BLOCKS = 10
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """Transitions between decisions; what they consist of, an agent and its learner agree on.
+
+    Every array is as long as there are transitions.
+    """
+
+    arrays: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def part(self, which) -> Transitions:
+        """Some of them, by slice or indices."""
+        return Transitions({name: values[which] for name, values in self.arrays.items()})
+
+    @staticmethod
+    def joined(parts: Sequence[Transitions]) -> Transitions:
+        """Several, one after the other."""
+        return Transitions({name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays})
+
+
+class ReplayMemory:
+    """The transitions seen last (Algorithm 1 of Islam et al.: the replay buffer).
+
+    Args:
+        capacity: How many are kept.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._block = -(-capacity // BLOCKS)
+        self._blocks: deque[Transitions] = deque()  # all but the last are full
+
+    def __len__(self) -> int:
+        return min(self.capacity, self._held)
+
+    @property
+    def _held(self) -> int:
+        return sum(map(len, self._blocks))
+
+    def add(self, transitions: Transitions) -> None:
+        """Take transitions in; the oldest ones beyond the capacity are forgotten."""
+        if self._blocks and len(self._blocks[-1]) < self._block:
+            transitions = Transitions.joined([self._blocks.pop(), transitions])
+        for first in range(0, len(transitions), self._block):
+            self._blocks.append(transitions.part(slice(first, first + self._block)))
+        while self._held - self._block >= self.capacity:
+            self._blocks.popleft()
+
+    def draw(self, count: int, rng: np.random.Generator) -> Transitions:
+        """Draw ``count`` transitions, all equally likely, with replacement."""
+        held = self._held
+        places = rng.integers(held - len(self), held, size=count)
+        first = self._blocks[0].arrays
+        drawn = {name: np.empty((count, *values.shape[1:]), values.dtype) for name, values in first.items()}
+        which, inside = places // self._block, places % self._block
+        for index in np.unique(which):
+            chosen = which == index
+            for name, values in self._blocks[index].arrays.items():
+                drawn[name][chosen] = values[inside[chosen]]
+        return Transitions(drawn)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays for a checkpoint."""
+        return {
+            f"{index}/{name}": values
+            for index, block in enumerate(self._blocks)
+            for name, values in block.arrays.items()
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`state` returned."""
+        columns: dict[int, dict[str, np.ndarray]] = {}
+        for key, values in arrays.items():
+            index, _, name = key.partition("/")
+            columns.setdefault(int(index), {})[name] = values
+        self._blocks = deque(Transitions(columns[index]) for index in sorted(columns))

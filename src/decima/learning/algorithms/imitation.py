@@ -34,8 +34,7 @@ class ImitationConfig(Updates, EpisodeLengths):
         },
     )
     teacher: str | None = field(
-        default=None,
-        metadata={"doc": "Scheduler of the system to imitate first; none: train from scratch."},
+        default=None, metadata={"doc": "Scheduler of the system to imitate first; none: train from scratch."}
     )
     teacher_parameters: dict[str, float] = field(default_factory=dict, metadata={"doc": "Its parameters by name."})
     teacher_iterations: int = whole(0, "Iterations of imitation; 0: none.", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -87,7 +86,7 @@ class LearningRates(Configuration):
 
     lr_start: float = number(1e-3, "Adam's learning rate at the first iteration.", above=True)
     lr_end: float = number(1e-3, "Learning rate at the end.")
-    lr_shape: str = choice("Way of the learning rate from start to end.", "linear", "geometric", "cosine")
+    lr_shape: str = choice("Way of the learning rate from start to end.", "linear", "geometric")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,8 +98,6 @@ class LearningRates(Configuration):
         share, start, end = now.share, self.lr_start, self.lr_end
         if self.lr_shape == "geometric":
             return start * (end / start) ** share
-        if self.lr_shape == "cosine":
-            share = 0.5 - 0.5 * math.cos(math.pi * share)
         return start + (end - start) * share
 
 
@@ -280,7 +277,6 @@ class SurrogateAlgorithm(AgentAlgorithm):
         }
 
     def _parts(self, groups: list[np.ndarray], iteration: int):
-        """Decisions of each update."""
         if not self.clips:
             yield np.concatenate(groups)
             return

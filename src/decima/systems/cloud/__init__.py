@@ -10,8 +10,6 @@ Source: Islam, Karunasekera, Buyya, "Performance and Cost-Efficient Spark Job Sc
 Learning in Cloud Computing Environments", IEEE TPDS 33(7), 2022. Public names are resolved on first use.
 """
 
-from typing import TYPE_CHECKING
-
 from decima import lazy_names
 
 _EXPORTS = {
@@ -25,25 +23,5 @@ _EXPORTS = {
 }
 
 __all__ = sorted(name for names in _EXPORTS.values() for name in names)
-
-if TYPE_CHECKING:
-    from decima.systems.cloud.catalog import RELEASED as RELEASED
-    from decima.systems.cloud.catalog import TABLE_4 as TABLE_4
-    from decima.systems.cloud.catalog import Billing as Billing
-    from decima.systems.cloud.catalog import Cluster as Cluster
-    from decima.systems.cloud.catalog import VmType as VmType
-    from decima.systems.cloud.catalog import load_cluster as load_cluster
-    from decima.systems.cloud.catalog import make_cluster as make_cluster
-    from decima.systems.cloud.result import PlacementResult as PlacementResult
-    from decima.systems.cloud.schedulers.registry import list_placements as list_placements
-    from decima.systems.cloud.schedulers.registry import make_placement as make_placement
-    from decima.systems.cloud.schedulers.registry import register_placement as register_placement
-    from decima.systems.cloud.settings import PlacementSettings as PlacementSettings
-    from decima.systems.cloud.settings import Rules as Rules
-    from decima.systems.cloud.sources import parse_placement_jobs as parse_placement_jobs
-    from decima.systems.cloud.system import simulate as simulate
-    from decima.systems.cloud.workload import PlacementJob as PlacementJob
-    from decima.systems.cloud.workload import PlacementWorkload as PlacementWorkload
-    from decima.systems.cloud.workload import load_jobs as load_jobs
 
 __getattr__, __dir__ = lazy_names(__name__, _EXPORTS)

@@ -137,11 +137,7 @@ TABLE_4 = Cluster(
 )
 # The published code has prices of 1, 2 and 3 per second; here are those of Table 4, to which they are proportional.
 RELEASED = Cluster(
-    (
-        VmType("small", 4, 12.0, 3, 0.24),
-        VmType("medium", 8, 24.0, 3, 0.48),
-        VmType("large", 12, 36.0, 3, 0.72),
-    ),
+    (VmType("small", 4, 12.0, 3, 0.24), VmType("medium", 8, 24.0, 3, 0.48), VmType("large", 12, 36.0, 3, 0.72)),
     label="released cluster",
 )
 # Cores, memory in GB and $ per hour of Amazon EC2, on demand, Linux, us-east-1, fifth generation
@@ -155,7 +151,6 @@ EC2 = {
 
 
 def _of_ec2(label: str, quantities: dict[str, int]) -> Cluster:
-    """VMs of Amazon EC2 by type."""
     kinds = []
     for name, quantity in quantities.items():
         cores, memory_gb, price = EC2[name]

@@ -42,7 +42,6 @@ def _push(s, job):
 
 @njit
 def _pop(s):
-    """Take the job that finishes first out of the heap."""
     size = s.running - 1
     s.running = size
     job = s.heap_job[0]

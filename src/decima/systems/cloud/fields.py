@@ -46,12 +46,7 @@ SETTINGS = FieldGroup.of(
 TABLES = FieldGroup.of(
     "VMs and jobs",
     fields(
-        I64,
-        "vm",
-        BOUND,
-        vm_cores="cores of the empty VM",
-        vm_memory="its memory, MiB",
-        vm_type="index of its type",
+        I64, "vm", BOUND, vm_cores="cores of the empty VM", vm_memory="its memory, MiB", vm_type="index of its type"
     ),
     fields(F64, "vm", BOUND, vm_rate="price per second"),
     fields(

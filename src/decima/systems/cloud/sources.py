@@ -17,8 +17,8 @@ Distributions of generated jobs, the first three from the authors' generator, ``
 Differs: durations are not drawn there but measured; the log-normal is ours.
 """
 
-from __future__ import annotations
-
+import csv
+import io
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -28,8 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from decima.core import config
 from decima.core.checks import check_whole, is_number
-from decima.core.errors import ConfigError
+from decima.core.errors import ConfigError, DataUnavailableError, WorkloadError
 from decima.core.grammar import Option, read_options, split_options
 from decima.core.registry import Registry, options_of
 from decima.systems.cloud.workload import (
@@ -38,9 +39,11 @@ from decima.systems.cloud.workload import (
     NETWORK_BOUND,
     PlacementJob,
     PlacementWorkload,
+    jobs_of_rows,
     load_jobs,
     read_type,
 )
+from decima.workload.pinned import PinnedFiles
 
 PATTERNS = {"normal": 60.0, "burst": 6.0}  # mean gap in seconds
 JOBS = {"normal": 50, "burst": 100}  # jobs of the published traces
@@ -150,8 +153,6 @@ def _generated(seed: int, **options: Any) -> PlacementWorkload:
 
 
 def _published(trace: str) -> PlacementWorkload:
-    from decima.systems.cloud.traces import load_trace
-
     return load_trace(trace)
 
 
@@ -229,7 +230,6 @@ class JobsSpec:
     path: Path | None = None  # the file, if it is one
 
     def __reduce__(self) -> tuple:
-        """Pickle as the text alone."""
         return parse_placement_jobs, (self.text,)
 
     @cached_property
@@ -262,3 +262,92 @@ def parse_placement_jobs(text: str) -> JobsSpec:
         raise ConfigError(f"jobs {text!r}: {missing[0]} is missing; expected {name}:{missing[0]}=VALUE")
     path = next((Path(value) for key, value in options.items() if key == "jobs" and Path(value).is_file()), None)
     return JobsSpec(text, lambda seed: source.make(seed, **options), source.drawn, path)
+
+
+# ---- the two traces published with the paper -------------------------------------------------------------------------
+
+# ``jobs.csv`` (50 jobs, normal arrivals) and ``jobs_burst.csv`` (100 jobs, burst) state no licence and are never
+# a part of this project. Source: GitHub ``tawfiqul-islam/RM_DeepRL``, folder ``input``, at this commit.
+COMMIT = "899064657d0fcbd5c4d637defc6c038a9b976ce2"
+BASE_URL = f"https://raw.githubusercontent.com/tawfiqul-islam/RM_DeepRL/{COMMIT}/input"
+CHECKSUMS = {
+    "jobs.csv": "a080a1a56068b0aa5dfdbbc3be1c517103c49fe92626f4d1b881c3d7383595e3",
+    "jobs_burst.csv": "7f940ec92f36578e881da087b7497acf41e039400e21210a5a0e9ea613ca1f2d",
+}
+TRACES = {"normal": "jobs.csv", "burst": "jobs_burst.csv"}
+_REMEDY = (
+    f"Set {config.MIRROR_VARIABLE} to a folder with cloud_vm/jobs.csv and run 'decima data fetch cloud-vm', or run it "
+    "with network access. The source 'generated' needs no data."
+)
+
+
+def traces_folder() -> Path:
+    """Folder of the fetched traces."""
+    return config.data_root() / "raw" / "cloud_vm"
+
+
+def fetch_traces(*, force: bool = False) -> Path:
+    """Fetch and verify the traces that are not there yet.
+
+    Args:
+        force: Fetch again what is already there.
+
+    Returns:
+        The folder of the files.
+
+    Raises:
+        DataUnavailableError: The source cannot be reached or lacks a file.
+        ChecksumError: A file of the source differs from the checksum kept here.
+    """
+    return _files().fetch(traces_folder(), force=force, all_or_none=True)
+
+
+def _files() -> PinnedFiles:
+    return PinnedFiles("cloud-vm", "cloud_vm", BASE_URL, CHECKSUMS, _REMEDY)
+
+
+def fetch_line(force: bool) -> str:
+    """Fetch, for ``decima data fetch cloud-vm``, and describe what is there."""
+    folder = fetch_traces(force=force)
+    source = config.mirror_dir() or "the public repository"
+    return f"cloud-vm: {len(CHECKSUMS)} files in {folder}, verified (source: {source})"
+
+
+def status_line() -> str:
+    """What ``decima data status`` says of the traces."""
+    present = sum((traces_folder() / name).is_file() for name in CHECKSUMS)
+    whole = sum(map(is_verified, CHECKSUMS))
+    return f"{whole} of {len(CHECKSUMS)} files verified, {present} present, in {traces_folder()}"
+
+
+def is_verified(name: str) -> bool:
+    """Whether a file is there, unchanged."""
+    return _files().is_verified(traces_folder() / name, name)
+
+
+def traces_available() -> bool:
+    """Whether both traces are on this machine, unchanged."""
+    return all(map(is_verified, CHECKSUMS))
+
+
+def load_trace(name: str) -> PlacementWorkload:
+    """One of the published traces.
+
+    Args:
+        name: ``"normal"`` or ``"burst"``.
+
+    Raises:
+        DataUnavailableError: It was not fetched.
+        ChecksumError: The file was changed.
+    """
+    if name not in TRACES:
+        raise WorkloadError(f"unknown trace {name!r}; expected {' or '.join(TRACES)}")
+    path = traces_folder() / TRACES[name]
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise DataUnavailableError(
+            f"the trace {name} is not at {path}: run 'decima data fetch cloud-vm'. {_REMEDY}"
+        ) from error
+    _files().check(content, TRACES[name], path)
+    return jobs_of_rows(list(csv.reader(io.StringIO(content.decode("ascii")))), f"{name} trace")

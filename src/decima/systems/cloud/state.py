@@ -1,7 +1,5 @@
 """Memory of an episode, from jobs and settings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

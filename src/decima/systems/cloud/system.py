@@ -22,8 +22,13 @@ from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
 from decima.systems.cloud.result import OBJECTIVES, PlacementResult, outcome_of
 from decima.systems.cloud.schedulers import compiled
-from decima.systems.cloud.schedulers.registry import CompiledRule, list_placements, make_placement
-from decima.systems.cloud.schedulers.view import PlacementScheduler, View
+from decima.systems.cloud.schedulers.registry import (
+    CompiledRule,
+    PlacementScheduler,
+    View,
+    list_placements,
+    make_placement,
+)
 from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.sources import JobsSpec, parse_placement_jobs
 from decima.systems.cloud.state import give_chance, new_state

@@ -1,7 +1,5 @@
 """Checks of the numbers and arrays of jobs, clusters and schedules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

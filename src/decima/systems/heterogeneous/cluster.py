@@ -142,7 +142,6 @@ class Cluster:
 
 
 def _json_ready(values: np.ndarray) -> Any:
-    """Numbers as JSON can hold them: infinity as a text."""
     return np.where(np.isinf(values), "inf", values.astype(object)).tolist()
 
 

@@ -1,7 +1,5 @@
 """List scheduling: which node is taken next, at what time, until all are placed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -252,7 +250,6 @@ def _push_finish(state, time, node):
 
 @njit
 def _pop_finish(state):
-    """Remove the earliest finish; the node."""
     first = state.finish_node[0]
     size = state.running - 1
     state.running = size
@@ -287,7 +284,6 @@ def begin_decisions(state):
 
 @njit
 def _free(state, now):
-    """Executors that a node may be assigned to at a time."""
     if not state.only_free:
         return state.executors
     free = 0

@@ -1,7 +1,5 @@
 """Fields of a plan: instance, rules and schedule for compiled code."""
 
-from __future__ import annotations
-
 from decima.core.record import BOUND, CODE, F64, I64, FieldGroup, RecordType, fields
 
 INSTANCE = FieldGroup.of(

@@ -1,7 +1,5 @@
 """Instances: structured and random DAGs, the textbook example, and profiled jobs such as TPC-H."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import math

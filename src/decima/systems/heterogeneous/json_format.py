@@ -1,7 +1,5 @@
 """Instances and schedules as JSON, and workflows of WfCommons."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

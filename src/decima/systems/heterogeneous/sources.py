@@ -1,7 +1,5 @@
 """Instances from texts: jobs of a file or a source, on a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,7 +175,6 @@ class InstanceText:
 
 
 def _is_instance(path: Path) -> bool:
-    """Whether a JSON file holds jobs of nodes, not of stages."""
     content = read_document(path)
     if not isinstance(content, dict) or not isinstance(content.get("jobs"), list):
         return False

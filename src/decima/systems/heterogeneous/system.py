@@ -3,8 +3,6 @@
 :func:`plan` schedules jobs with one scheduler and returns the schedule itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -130,10 +128,10 @@ def result_of(schedule: Schedule, seed: int = 0) -> HeterogeneousResult:
 
 def best_run(workload: Instance, settings: Settings, budget: int, seed: int) -> Best:
     """Shortest known schedule and the lower bound, proved if OR-Tools is installed and needs seconds."""
-    from decima.systems.heterogeneous.optimum import exact, priority_search
+    from decima.systems.heterogeneous.optimum import exact
 
     tables = HETEROGENEOUS_EXECUTORS.tables(workload, settings)
-    schedule = priority_search.search(tables.instance, budget, seed).schedule
+    schedule = exact.search(tables.instance, budget, seed).schedule
     floor_s = tables.bound_s
     if len(tables.instance) <= exact.MOST_NODES:
         floor_s = whole_bound_s(tables.instance, floor_s)

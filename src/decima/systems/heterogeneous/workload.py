@@ -1,7 +1,5 @@
 """Jobs whose nodes are units of work, and instances: jobs on a cluster."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -83,7 +83,6 @@ class AlphaSweep:
         )
 
     def _shown(self) -> pandas.DataFrame:
-        """Table of the best alpha of each variant, for people."""
         curve = self.curve()
         rows = curve.groupby(_SETTING[:3], sort=False)["avg_jct_s"].idxmin()
         return curve.loc[rows].sort_values("avg_jct_s", kind="stable").round(2)

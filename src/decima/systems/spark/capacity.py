@@ -16,21 +16,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from decima.core.checks import is_number, is_whole
+from decima.core.checks import LARGEST_MS, is_number, is_whole
+from decima.core.decision import CompiledDecision, call_decide
 from decima.core.errors import ConfigError
 from decima.core.grammar import read_value
+from decima.core.jit import njit
 from decima.core.progress import progress_bar
 from decima.evaluation.statistics import mean_interval
 from decima.evaluation.workers import map_threads
-from decima.systems.spark.loop import new_state
+from decima.systems.spark.decision import DELAY
+from decima.systems.spark.fields import state_at
 from decima.systems.spark.result import Result
-from decima.systems.spark.schedulers.driver_time import AfterDriver
+from decima.systems.spark.rules.choices import choose
+from decima.systems.spark.rules.delays import refuse_delay
+from decima.systems.spark.schedulers.fields import rule_of, rule_record
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.settings import ELASTIC, ELASTIC_SWITCHES, MAX_EXECUTORS, Settings, cluster_settings
+from decima.systems.spark.state import ClusterState, new_state
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Job, Workload
-from decima.workload.levels import at_sizes
-from decima.workload.profile import JobProfile
+from decima.workload.profile import JobProfile, at_sizes
 
 if TYPE_CHECKING:
     import pandas
@@ -61,7 +66,7 @@ class Recording:
     driver_ms: np.ndarray  # float64 [stages of all jobs], what the driver takes before each stage
     recorded_ms: np.ndarray  # float64 [jobs], recorded time from arrival to completion
     slots: int  # tasks that its cluster ran at once while it worked; with dynamic allocation, the most
-    # Float64 [stages of all jobs], what a slot adds to the time of a task, see `decima.workload.levels.at_sizes`.
+    # Float64 [stages of all jobs], what a slot adds to the time of a task, see `decima.workload.profile.at_sizes`.
     contention: np.ndarray
     # Float64 [stages of all jobs], part of `driver_ms` in which no query ran and that nothing recorded explains.
     unexplained_ms: np.ndarray | None = None
@@ -239,11 +244,7 @@ def sweep(
 
 
 def _limit_ms(recording, workload: Workload, scheduler, slots: int, plan: Plan, executors: int) -> float:
-    """Time after which a run with losses ends, finished or not; infinite without them.
-
-    Raises:
-        ConfigError: Tasks hardly ever end before their executor is lost.
-    """
+    """Time after which a run with losses ends, finished or not; infinite without them."""
     if not plan.lose:
         return math.inf
     task_ms = max(stage.mean_duration_ms for job in workload.jobs for stage in job.profile.stages)
@@ -615,3 +616,73 @@ def time_parts(recording: Recording, result: Result) -> pandas.DataFrame:
 def limit_of(parts: pandas.DataFrame) -> str:
     """Part of :data:`PARTS` besides work that takes most time in a table of :func:`time_parts`."""
     return max(PARTS[1:], key=lambda part: float(parts[f"{part}_s"].sum()))
+
+
+@njit
+def runnable_since_ms(state, stage):
+    """When the last parent of a stage finished, or its job arrived, in ms."""
+    job = state.stage_job[stage]
+    since_ms = state.job_arrival_ms[job]
+    row = state.stage_row[stage]
+    first = state.job_first_stage[job]
+    for index in range(state.parent_offset[row], state.parent_offset[row + 1]):
+        since_ms = max(since_ms, state.stage_finish_ms[first + state.parent[index]])
+    return since_ms
+
+
+@CompiledDecision.reading((), ("stage_driver_ms",))
+def _after_driver(address):
+    state = state_at(address)
+    rule = rule_of(state)
+    for stage in range(state.num_stages):
+        delay_ms = rule.stage_driver_ms[stage]
+        if delay_ms > 0.0 and state.stage_in_frontier[stage] and refuse_delay(state, stage) == 0:
+            left_ms = runnable_since_ms(state, stage) + delay_ms - state.now_ms
+            if left_ms > 0.0:
+                choose(state, stage, 1)
+                state.action[DELAY] = left_ms
+                return
+    call_decide(rule.inner_decide, state)
+
+
+class AfterDriver(CompiledScheduler):
+    """Compiled scheduler whose stages wait for the driver first.
+
+    Between the end of a stage's parents and the launch of its first task the driver of Spark plans, optimizes and makes
+    tasks. That time takes no executor. It is a deliberate slot (:mod:`decima.systems.spark.rules.slots`) that ends so
+    long after the stage became runnable.
+
+    The cluster must offer runnable stages only (``runnable_only`` of the settings), so that no executor is promised to
+    a stage before the driver is done with it.
+
+    Args:
+        inner: The scheduler that decides about all other stages.
+        driver_ms: Float64 [stages of the workload], driver time in ms after the last parent, at least 0.
+
+    Raises:
+        ConfigError: The scheduler is not compiled, or a time is out of range.
+    """
+
+    def __init__(self, inner: CompiledScheduler, driver_ms: Sequence[float]) -> None:
+        if not isinstance(inner, CompiledScheduler):
+            raise ConfigError(f"scheduler {inner.name} is not compiled; driver time is for compiled schedulers")
+        super().__init__(inner.name, _after_driver)
+        self.inner = inner
+        self.driver_ms = np.asarray(driver_ms, dtype=np.float64)
+        if not ((self.driver_ms >= 0.0) & (self.driver_ms <= LARGEST_MS)).all():  # NaN fails both
+            raise ConfigError(f"driver times must be numbers of ms from 0 to {LARGEST_MS:g}")
+
+    def bind(self, state: ClusterState) -> None:
+        """Hand the times to a state, and the rule inside, before its run starts.
+
+        Raises:
+            ConfigError: The cluster offers stages before their parents have finished.
+            RecordError: There is not one time per stage of the workload.
+        """
+        if not state.runnable_only:
+            raise ConfigError("driver time needs a cluster that offers runnable stages only; set runnable_only")
+        record = rule_record(state)
+        record.bind("stage_driver_ms", self.driver_ms)
+        self.inner.bind(state)
+        record.configure(inner_decide=self.inner.decision.address)
+        self._bound = state

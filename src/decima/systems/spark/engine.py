@@ -26,10 +26,17 @@ from decima.systems.spark.rules.classes import (
     of_class,
     pool_classes,
 )
-from decima.systems.spark.rules.commitments import commit, drop_commitments, fulfil_one
 from decima.systems.spark.rules.delays import DELAY_OF_IDLING, DELAY_OUT_OF_RANGE, refuse_delay
 from decima.systems.spark.rules.durations import REST
-from decima.systems.spark.rules.executors import fall_back, launch, take_task, wait_for_stage
+from decima.systems.spark.rules.executors import (
+    commit,
+    drop_commitments,
+    fall_back,
+    fulfil_one,
+    launch,
+    take_task,
+    wait_for_stage,
+)
 from decima.systems.spark.rules.faults import cut_task, keep_output, release_outputs, unit_event
 from decima.systems.spark.rules.slots import end_first_slot, start_slot, timer_is_next, valid_delay
 from decima.systems.spark.rules.speculation import check_tasks, next_check_ms, note_duration, part_copies, withdraw_copy
@@ -150,7 +157,6 @@ def _open_marked_round(state):
 
 @njit
 def _forget_selections(state):
-    """Every stage with room may be chosen again."""
     for index in range(state.num_selected):
         stage = state.selected[index]
         state.stage_selected[stage] = 0
@@ -308,7 +314,6 @@ def _count_area(state):
 
 @njit
 def _admit_job(state, job):
-    """The job enters the system."""
     _count_area(state)
     state.job_state[job] = ACTIVE
     state.active[state.num_active] = job
@@ -420,7 +425,6 @@ def _drained_stage_event(state, executor, stage, finished):
 
 @njit
 def _executor_arrival_event(state, executor):
-    """An executor reaches the job it moved to."""
     state.executor_events += 1
     state.executor_moving[executor] = 0
     stage = state.executor_destination[executor]

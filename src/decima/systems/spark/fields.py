@@ -202,13 +202,7 @@ TABLES = FieldGroup.of(
     ),
     fields(F64, "duration", BOUND, values_ms="duration samples"),
     fields(U8, "job", BOUND, job_initial="1: present at time 0 without an event"),
-    fields(
-        F64,
-        "job",
-        BOUND,
-        job_arrival_ms="when it arrives",
-        job_work_ms="tasks x nominal duration over all stages",
-    ),
+    fields(F64, "job", BOUND, job_arrival_ms="when it arrives", job_work_ms="tasks x nominal duration over all stages"),
     fields(
         F64,
         "row",
@@ -293,13 +287,7 @@ JOBS = FieldGroup.of(
         completion_order="finished jobs in order of completion",
     ),
     fields(
-        I32,
-        "job",
-        RUN,
-        NONE,
-        refers="stage",
-        runnable_head="first runnable stage",
-        runnable_tail="last runnable stage",
+        I32, "job", RUN, NONE, refers="stage", runnable_head="first runnable stage", runnable_tail="last runnable stage"
     ),
     fields(
         I32,
@@ -460,11 +448,7 @@ ELASTIC = FieldGroup.of(
         executor_partner="executor of the other copy of its task, itself: a copy is to be launched, -1: there is none",
     ),
     fields(
-        I32,
-        "speculating stage",
-        refers=LOCAL,
-        stage_copies="copies to be launched",
-        stage_ended="entries of ended_ms",
+        I32, "speculating stage", refers=LOCAL, stage_copies="copies to be launched", stage_ended="entries of ended_ms"
     ),
     fields(
         F64, "speculating task", refers=LOCAL, ended_ms="durations of the tasks that have ended, ascending, by stage"

@@ -267,13 +267,7 @@ class Settings:
     @classmethod
     def simplified(cls, **overrides) -> "Settings":
         """Environment of appendix H: no waves, start-up or moving cost, or slowdown by parallelism."""
-        values = {
-            "mode": "simplified",
-            "durations": "mean",
-            "first_wave": False,
-            "startup": False,
-            "inflation": False,
-        }
+        values = {"mode": "simplified", "durations": "mean", "first_wave": False, "startup": False, "inflation": False}
         return cls(**(values | overrides))
 
     @classmethod

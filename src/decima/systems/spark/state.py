@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from decima.core.checks import LARGEST_MS
+from decima.core.checks import LARGEST_MS, check_whole
 from decima.core.errors import DeadlockError, InvalidDecisionError, RecordError
 from decima.core.interrupts import check_stop
 from decima.core.random import generator_addresses
@@ -19,9 +20,17 @@ from decima.systems.spark.fields import CLUSTER, PRESENT
 from decima.systems.spark.rules import delays
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.tables import WorkloadTables
+from decima.workload.jobs import Workload
 
 # Rows of the decision log at first; it grows.
 FIRST_DECISIONS = 1024
+# Settings whose fields of the state have the same name.
+_SAME = ("job_limit", "reoffer", "commit_ahead", "keep_warm", "runnable_only", "job_bound")
+_SAME_ELASTIC = (
+    *("dynamic", "backlog_timeout_ms", "idle_timeout_ms", "executor_startup_ms", "replacement_delay_ms"),
+    *("straggler_share", "straggler_shape", "speculation_quantile", "speculation_multiplier"),
+    *("speculation_interval_ms", "speculation_min_runtime_ms"),
+)
 _INVALID = {
     engine.NOT_IN_FRONTIER: "it is not in the frontier",
     engine.LIMIT_TOO_SMALL: "the limit gives it no executor",
@@ -60,12 +69,7 @@ class ClusterState(Record):
     failure: BaseException | None = None
 
     def __init__(
-        self,
-        tables: WorkloadTables,
-        settings: Settings,
-        *,
-        log_tasks: bool = False,
-        log_decisions: bool = False,
+        self, tables: WorkloadTables, settings: Settings, *, log_tasks: bool = False, log_decisions: bool = False
     ) -> None:
         executors = int(settings.executors)
         classes = tables.extents["class"]
@@ -117,42 +121,27 @@ class ClusterState(Record):
             num_groups=tables.extents["group"],
             offered_classes=(1 << classes) - 1,
             sampled=settings.durations == "sampled",
-            job_limit=settings.job_limit,
-            reoffer=settings.reoffer,
-            commit_ahead=settings.commit_ahead,
-            keep_warm=settings.keep_warm,
-            runnable_only=settings.runnable_only,
-            job_bound=settings.job_bound,
             log_tasks=log_tasks,
             log_decisions=log_decisions,
             moving_delay_ms=settings.moving_delay_ms if settings.startup else 0.0,
             time_limit_ms=settings.time_limit_ms if settings.time_limit_applies else np.inf,
+            **{name: getattr(settings, name) for name in _SAME},
         )
         if not elastic:
             return
         sustained_ms = settings.sustained_timeout_ms
         self.configure(
             elastic=True,
-            dynamic=settings.dynamic,
             unit_size=settings.executor_cores,
             num_units=units,
             min_units=settings.min_executors,
             first_units=settings.first_executors,
             keeps_outputs=keeps,
             num_losses=len(settings.loss_times_ms),
-            backlog_timeout_ms=settings.backlog_timeout_ms,
             sustained_timeout_ms=settings.backlog_timeout_ms if sustained_ms is None else sustained_ms,
-            idle_timeout_ms=settings.idle_timeout_ms,
-            executor_startup_ms=settings.executor_startup_ms,
             loss_rate_ms=settings.loss_rate / 3.6e6,
-            replacement_delay_ms=settings.replacement_delay_ms,
-            straggler_share=settings.straggler_share,
-            straggler_shape=settings.straggler_shape,
             speculates=settings.speculation,
-            speculation_quantile=settings.speculation_quantile,
-            speculation_multiplier=settings.speculation_multiplier,
-            speculation_interval_ms=settings.speculation_interval_ms,
-            speculation_min_runtime_ms=settings.speculation_min_runtime_ms,
+            **{name: getattr(settings, name) for name in _SAME_ELASTIC},
         )
 
     def _bind_tables(self) -> None:
@@ -221,7 +210,6 @@ class ClusterState(Record):
         return memory[self.layout.run_offset :]
 
     def _capacities(self) -> dict[str, int]:
-        """Rows that the logs have room for."""
         return {
             "max_decisions_logged": len(self.decision_rows) // NUM_COLUMNS,
             "max_tasks_logged": len(self.task_lost),
@@ -425,3 +413,66 @@ def _alike(mine: tuple, theirs: tuple) -> bool:
     kinds = [[type(rng.bit_generator) for rng in group] for group in (mine, theirs)]
     apart = not {id(rng) for rng in mine} & {id(rng) for rng in theirs}
     return apart and kinds[0] == kinds[1] and (mine[0] is mine[1]) == (theirs[0] is theirs[1])
+
+
+def new_state(
+    workload: Workload | WorkloadTables, settings: Settings, *, log_tasks: bool = False, log_decisions: bool = False
+) -> ClusterState:
+    """Memory for runs of a workload, one after the other.
+
+    Args:
+        workload: The jobs, or their tables, which several states may share.
+        settings: The cluster; tables must have been made with the same settings.
+        log_tasks: Keep every task.
+        log_decisions: Keep every decision.
+    """
+    tables = workload if isinstance(workload, WorkloadTables) else WorkloadTables(workload, settings)
+    return ClusterState(tables, settings, log_tasks=log_tasks, log_decisions=log_decisions)
+
+
+def offers(state: ClusterState, again: bool = False) -> Iterator[None]:
+    """Run from decision to decision; the caller answers by :meth:`decima.systems.spark.state.ClusterState.decide`.
+
+    Where executors are offered but no stage can be chosen, they are left idle without asking.
+
+    Args:
+        state: The state.
+        again: Offer all executors again where every one is parked, as the Gymnasium environment does.
+
+    Yields:
+        None, whenever executors are offered and a stage can be chosen.
+
+    Raises:
+        InvalidDecisionError: The answer cannot be carried out.
+        DeadlockError: Every executor is parked and jobs are unfinished.
+    """
+    rescued = not again
+    while True:
+        try:
+            if not state.advance():
+                return
+        except DeadlockError:
+            if rescued:
+                raise
+            rescued = True
+            engine.offer_all(state.address)
+            continue
+        if state.num_frontier == 0:
+            state.decide(-1)
+        else:
+            rescued = not again
+            yield
+
+
+# ---- one seed, several independent sources of chance ----------------------------------------------------------------
+
+
+def spawn_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """Independent generators for task durations and for the scheduler, from one seed.
+
+    Raises:
+        ConfigError: The seed is not a whole number of at least 0.
+    """
+    check_whole("seed", seed, least=0)
+    durations, policy = np.random.SeedSequence(int(seed)).spawn(2)
+    return np.random.default_rng(durations), np.random.default_rng(policy)

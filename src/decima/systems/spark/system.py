@@ -1,20 +1,17 @@
 """The simulated Spark cluster as a system: schedulers run in the simulator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
 from decima.core.objectives import Objective, Outcome, list_objectives
 from decima.core.system import register_system
-from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.result import EXECUTOR_HOURS, Result, outcome_of
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.systems.spark.schedulers.registry import list_schedulers, make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
+from decima.systems.spark.state import ClusterState, new_state, offers, spawn_generators
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Workload
 from decima.workload.sources import JobSpec, parse_jobs

@@ -255,5 +255,4 @@ class WorkloadTables:
         return self
 
     def __reduce__(self) -> tuple:
-        """Pickle as workload and settings, which is shorter."""
         return WorkloadTables, (self.workload, self._settings)

@@ -6,8 +6,6 @@ stage here, an instance a task.
 Source: GitHub ``alibaba/clusterdata``, ``cluster-trace-v2018/schema.md``.
 """
 
-from __future__ import annotations
-
 import heapq
 import re
 import warnings

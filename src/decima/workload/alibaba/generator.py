@@ -9,8 +9,6 @@ SoCC 2019. Differs: durations and tasks of a stage are correlated as they are in
 0.46); the counts are independent. Depths follow a power law through their mean by number of stages.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -6,8 +6,6 @@ jobs of the window and with a block, not with the files.
 Source: GitHub ``alibaba/clusterdata``, ``cluster-trace-v2018``; neither file has a header.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from pathlib import Path
@@ -17,8 +15,7 @@ import numpy as np
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError, DataUnavailableError, WorkloadError
 from decima.workload.alibaba.assemble import StageRows, assemble
-from decima.workload.alibaba.csv_blocks import BLOCK_BYTES, TaskKeys, read_blocks
-from decima.workload.alibaba.hour import LENGTH_S, ORIGIN
+from decima.workload.alibaba.hour import BLOCK_BYTES, LENGTH_S, ORIGIN, TaskKeys, read_blocks
 from decima.workload.alibaba.trace import Trace, TraceReport
 
 LABEL = "Alibaba trace (raw files)"

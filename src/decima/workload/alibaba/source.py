@@ -1,7 +1,5 @@
 """Workload sources ``alibaba``, the trace itself, and ``alibaba_like``, jobs generated after its statistics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
@@ -109,7 +107,6 @@ def alibaba_like(
 
 
 def _read(read: Callable[..., Trace], options: dict) -> tuple[Trace, dict]:
-    """The trace, and the options that choose jobs of it."""
     chosen = {option.name: options.pop(option.name) for option in REPLAY if option.name in options}
     return read(**options), chosen
 

@@ -1,7 +1,5 @@
 """TPC-H job profiles: 22 queries at 7 input sizes, as the authors published them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from pathlib import Path

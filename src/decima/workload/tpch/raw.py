@@ -4,8 +4,6 @@ They are pickles inside `.npy` containers. A file is read once, its checksum is 
 then goes through an unpickler that knows only the array classes these files need.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib.resources

@@ -9,8 +9,7 @@ from decima.connect.service.simulator_client import RemoteScheduler
 from decima.core.errors import ServiceError
 from decima.systems.spark.decision import PART_COLUMNS, STAGE
 from decima.systems.spark.policy.architecture import Architecture
-from decima.systems.spark.policy.learned import load_policy
-from decima.systems.spark.policy.scheduler import LearnedScheduler
+from decima.systems.spark.policy.scheduler import LearnedScheduler, load_policy
 from decima.workload import synthetic_poisson
 from decima.workload.sources import parse_jobs
 from tests.drivers import Delaying

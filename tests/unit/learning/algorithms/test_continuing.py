@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError, TrainingError
+from decima.learning.agent import Samples, StretchJob
 from decima.learning.configuration import Progress
 from decima.learning.critic import JobCritic, JobPerceptron, Runs
 from decima.learning.recipe import Recipe
-from decima.learning.streams import Samples, StretchJob
-from decima.systems.spark.policy.kernel.jobs import JOB_INPUTS
+from decima.systems.spark.policy.episodes import JOB_INPUTS
 from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.settings import Settings
 from tests.unit.learning.small import NETWORK, STREAM, TASK

@@ -7,11 +7,11 @@ import pytest
 
 from decima.core.errors import ConfigError, TrainingError
 from decima.learning.algorithms import ALGORITHMS, make_algorithm
-from decima.learning.checkpoint import Checkpoint
+from decima.learning.algorithms.dqn import Transitions
 from decima.learning.configuration import Progress
 from decima.learning.loss import CRITIC, PROBABILITIES, STREAMS, VALUES
 from decima.learning.recipe import Recipe
-from decima.learning.replay import Transitions
+from decima.learning.trainer import Checkpoint
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.run import PlacementAgent, PlacementRun
 from decima.systems.cloud.policy.task import PlacementTask

@@ -8,7 +8,7 @@ import pytest
 from decima.core.errors import ConfigError, TrainingError
 from decima.learning.algorithms import AlgorithmState
 from decima.learning.algorithms.imitation import ImitationConfig
-from decima.learning.algorithms.phases import Phase, Phases
+from decima.learning.algorithms.interface import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
 from decima.learning.configuration import Budget, Progress
 
@@ -23,10 +23,7 @@ def test_learning_rate_and_entropy_follow_their_shapes():
     assert linear.learning_rate(at(0.5)) == pytest.approx(0.55)
     geometric = PolicyGradientConfig(**values, lr_shape="geometric")
     assert geometric.learning_rate(at(0.5)) == pytest.approx(math.sqrt(0.1))
-    cosine = PolicyGradientConfig(**values, lr_shape="cosine")
-    assert cosine.learning_rate(at(0.5)) == pytest.approx(0.55)
-    assert cosine.learning_rate(at(0.25)) == pytest.approx(1.0 - 0.9 * (0.5 - 0.5 * math.cos(math.pi / 4)))
-    for config in (linear, geometric, cosine):
+    for config in (linear, geometric):
         assert config.learning_rate(at(0.0)) == pytest.approx(1.0)
         assert config.learning_rate(at(1.0, 9)) == pytest.approx(0.1)
     assert linear.entropy_weight(at(0.9, 5)) == pytest.approx(1.5)

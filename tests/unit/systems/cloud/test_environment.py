@@ -13,9 +13,9 @@ from decima.systems.cloud import TABLE_4, Billing, PlacementSettings, simulate
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import COMPLETE
 from decima.systems.cloud.result import OBJECTIVES
+from decima.systems.cloud.sources import load_trace
 from decima.systems.cloud.state import give_chance, new_state
 from decima.systems.cloud.system import VM_PLACEMENT, Episode
-from decima.systems.cloud.traces import load_trace
 from tests.placement_oracle import PlainPlacement, random_episode
 from tests.unit.systems.cloud.cases import FIGURE_2, FIGURE_2_JOBS, TWO_KINDS, drawn_jobs
 

@@ -4,12 +4,9 @@ import pytest
 
 from decima.core.errors import ConfigError, WorkloadError
 from decima.systems.cloud import Billing, PlacementSettings, simulate
-from decima.systems.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum
-from decima.systems.cloud.optimum.periods import periods
-from decima.systems.cloud.optimum.problem import Problem
-from decima.systems.cloud.optimum.search import search
-from decima.systems.cloud.sources import Generator
-from decima.systems.cloud.traces import load_trace
+from decima.systems.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum, periods
+from decima.systems.cloud.optimum.search import Problem, search
+from decima.systems.cloud.sources import Generator, load_trace
 from decima.systems.cloud.workload import jobs_of_rows
 from tests.unit.systems.cloud.cases import drawn_jobs
 

@@ -21,9 +21,8 @@ from decima.systems.cloud.fields import placement_at
 from decima.systems.cloud.schedulers import registry
 from decima.systems.cloud.schedulers.heuristics import count_room
 from decima.systems.cloud.schedulers.ilp import cheapest
-from decima.systems.cloud.sources import Generator
+from decima.systems.cloud.sources import Generator, load_trace
 from decima.systems.cloud.system import Episode
-from decima.systems.cloud.traces import load_trace
 from decima.systems.cloud.workload import jobs_of_rows
 from tests.unit.systems.cloud.cases import TWO_KINDS, Filling, Fixed, drawn_jobs, placements
 

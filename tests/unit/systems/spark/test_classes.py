@@ -7,10 +7,10 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError, InvalidDecisionError, SchedulerError, WorkloadError
-from decima.systems.spark.loop import new_state, spawn_generators
 from decima.systems.spark.schedulers import Decision
 from decima.systems.spark.schedulers.check import check_scheduler
 from decima.systems.spark.settings import ExecutorClass, Settings, read_classes
+from decima.systems.spark.state import new_state, spawn_generators
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
 from decima.workload.sources import get_source

@@ -12,7 +12,6 @@ from numba import cfunc, types
 from decima.core.errors import RecordError
 from decima.core.objectives import Objective, get_objective
 from decima.systems.spark.gym.environment import SparkClusterEnv
-from decima.systems.spark.loop import new_state, spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import collect_record
 from decima.systems.spark.policy.scheduler import LearnedScheduler
@@ -20,6 +19,7 @@ from decima.systems.spark.schedulers import Observation, make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.schedulers.interface import decision_parts
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state, spawn_generators
 from decima.workload import embedded_batch, synthetic_poisson
 
 JOBS = synthetic_poisson(12, 5.0, seed=3)

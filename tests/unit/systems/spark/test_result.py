@@ -5,7 +5,7 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
-from decima.systems.spark.loop import spawn_generators
+from decima.systems.spark.state import spawn_generators
 from tests.toy_jobs import one_stage, workload
 
 # One executor, 2 s to move: job 0 from 2 s to 5 s, job 1 from 7 s to 8 s, job 2, which comes at 6 s, from 10 s to 12 s.

@@ -12,11 +12,11 @@ from decima.commands.shared.outputs import result_document
 from decima.commands.systems import spark as spark_options
 from decima.core.errors import ConfigError, InvalidDecisionError, RecordError, SchedulerError
 from decima.core.system import get_system
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import Decision, check_scheduler, make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.schedulers.interface import decision_parts
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from tests.drivers import Delaying
 from tests.stepping import Steps

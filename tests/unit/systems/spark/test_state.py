@@ -4,10 +4,10 @@ import pytest
 from decima.core.errors import DeadlockError, InvalidDecisionError
 from decima.systems.spark.decision import DECISION_COLUMNS
 from decima.systems.spark.fields import ARRAYS, CLUSTER, SCALARS
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload

@@ -205,7 +205,6 @@ class VmPlacementEnv(SchedulingEnv):
 
     @property
     def _job(self) -> PlacementJob:
-        """The job that is shown."""
         return self._workload.jobs[self._episode.state.job]
 
     def _loss(self, job: int) -> float:

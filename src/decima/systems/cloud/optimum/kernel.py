@@ -38,7 +38,6 @@ Best = namedtuple("Best", ["loss", "counts", "reached"])
 
 @njit
 def _release(jobs, depth, now, state):
-    """Free what has finished by now at a depth."""
     running, active, counts = state.running, state.active, state.counts
     kept = 0
     for index in range(running[depth]):

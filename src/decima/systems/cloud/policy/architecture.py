@@ -1,7 +1,5 @@
 """Shapes of placement networks: a scorer shared by all VMs, or the paper's vector."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar

@@ -1,18 +1,16 @@
 """Episodes for training: in workers of rollouts, and an ongoing one for value learning."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np
 
 from decima.core.record import Record
-from decima.learning.replay import Transitions
+from decima.learning.algorithms.dqn import Transitions
 from decima.learning.rollout import RolloutJob
 from decima.systems.cloud.fields import COMPLETE, GOES_ON
 from decima.systems.cloud.optimum.search import search
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
-from decima.systems.cloud.policy.fields import TEACHER_PLAN, TEACHER_PROGRAM
+from decima.systems.cloud.policy.kernel import TEACHER_PLAN, TEACHER_PROGRAM
 from decima.systems.cloud.policy.scheduler import LearnedPlacement, PlacementRecord, give_actions, play, teach
 from decima.systems.cloud.policy.task import PlacementSequence, PlacementTask
 from decima.systems.cloud.result import outcome_of
@@ -44,7 +42,6 @@ class PlacementEpisodes:
         )
 
     def __reduce__(self) -> tuple:
-        """Pickle as the task alone."""
         return PlacementEpisodes, (self._task,)
 
     def __call__(self, item: tuple[PlacementArchitecture, np.ndarray, RolloutJob]) -> PlacementRecord:

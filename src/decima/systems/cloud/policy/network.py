@@ -1,20 +1,17 @@
 """Gradients of placement networks in TensorFlow: of policies, imitation and values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from decima.core.errors import TrainingError
+from decima.learning.algorithms.dqn import Transitions
 from decima.learning.automatic import Traced, clipped_gain
 from decima.learning.gradient import Learner
 from decima.learning.loss import Loss
 from decima.learning.perceptron import LEAK
 from decima.learning.quiet import use_single_threaded_operations
-from decima.learning.replay import Transitions
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.scheduler import PlacementRecord
 
@@ -84,12 +81,11 @@ class PlacementLearner(Learner):
     Args:
         architecture: Shape of the network.
         weights: Float32 [parameters], where to start.
-        **options: Decay of Adam's moments and its epsilon, see :class:`.Learner`.
     """
 
-    def __init__(self, architecture: PlacementArchitecture, weights: np.ndarray, **options: Any) -> None:
+    def __init__(self, architecture: PlacementArchitecture, weights: np.ndarray) -> None:
         use_single_threaded_operations()
-        super().__init__(weights, CHUNK, **options)
+        super().__init__(weights, CHUNK)
         self.architecture = architecture
         number, vector, whole = tf.TensorSpec([], tf.float32), tf.TensorSpec([None]), tf.TensorSpec([None], tf.int32)
         rows, pairs = tf.TensorSpec([None, architecture.inputs]), tf.TensorSpec([None, 2], tf.int32)
@@ -99,7 +95,7 @@ class PlacementLearner(Learner):
         )
         mask = tf.TensorSpec([None, None], tf.bool)
         self._values = Traced(
-            self._value_gradient, [vector, rows, whole, vector, rows, mask, vector, vector, number, flag, flag]
+            self._value_gradient, [vector, rows, whole, vector, rows, mask, vector, vector, number, flag]
         )
 
     # ---- policies -----------------------------------------------------------------------------------------------
@@ -145,7 +141,7 @@ class PlacementLearner(Learner):
     # ---- values -------------------------------------------------------------------------------------------------
 
     def value_gradient(
-        self, transitions: Transitions, target: np.ndarray, discount: float, *, double: bool, huber: bool
+        self, transitions: Transitions, target: np.ndarray, discount: float, *, double: bool
     ) -> tuple[np.ndarray, dict[str, float]]:
         """Gradient of the mean loss of temporal differences (Eqs. 15 and 16).
 
@@ -155,7 +151,6 @@ class PlacementLearner(Learner):
             target: Float32 [parameters], weights of the target network.
             discount: Of one step.
             double: The network chooses the next action, the target network values it.
-            huber: Absolute differences beyond 1 count linearly.
 
         Returns:
             Float32 [parameters]; ``loss`` and ``value``, the means of loss and predicted value.
@@ -168,7 +163,7 @@ class PlacementLearner(Learner):
         values, sums = self._values(
             self._flat, at["x"].reshape(-1, inputs), at["action"], at["reward"].astype(np.float32),
             at["next_x"].reshape(-1, inputs), at["next_mask"], factor.astype(np.float32),
-            target, np.float32(len(transitions)), double, huber,
+            target, np.float32(len(transitions)), double,
         )  # fmt: skip
         gradient, sums = values.numpy(), sums.numpy()
         if not (np.isfinite(gradient).all() and np.isfinite(sums).all()):
@@ -179,7 +174,7 @@ class PlacementLearner(Learner):
         """Values of all actions, float32 [transitions, actions]."""
         return tf.reshape(scores(self.architecture, flat, x), [tf.cast(count, tf.int32), -1])
 
-    def _value_gradient(self, flat, x, action, reward, next_x, next_mask, factor, target, count, double, huber):
+    def _value_gradient(self, flat, x, action, reward, next_x, next_mask, factor, target, count, double):
         """Flat gradient of the mean loss, and loss and value; traced once."""
         there = self._table(target, next_x, count)
         chooser = tf.where(double, self._table(flat, next_x, count), there)
@@ -190,7 +185,5 @@ class PlacementLearner(Learner):
             tape.watch(flat)
             value = tf.gather(self._table(flat, x, count), action, batch_dims=1)
             gap = value - aim
-            size = tf.abs(gap)
-            each = tf.where(huber, tf.where(size < 1.0, 0.5 * gap * gap, size - 0.5), gap * gap)
-            loss = tf.reduce_mean(each)
+            loss = tf.reduce_mean(gap * gap)
         return tape.gradient(loss, flat), tf.stack([loss, tf.reduce_mean(value)])

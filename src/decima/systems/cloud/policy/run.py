@@ -1,11 +1,8 @@
 """One training of a placement policy: agent, validation, run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +11,9 @@ from decima.core.errors import ConfigError
 from decima.evaluation.workers import map_threads
 from decima.learning import returns
 from decima.learning.agent import RolloutAgent, numbered
+from decima.learning.algorithms.dqn import Transitions
 from decima.learning.loss import PROBABILITIES, VALUES
-from decima.learning.replay import Transitions
-from decima.learning.rollout import VALIDATION_SEED, RolloutBackend, Teacher
+from decima.learning.rollout import VALIDATION_SEED, Rollouts, Teacher
 from decima.learning.run import TrainingRun
 from decima.learning.store import read_policy
 from decima.learning.trainer import Score
@@ -48,7 +45,6 @@ class PlacementAgent(RolloutAgent):
         seed: Source of the initial weights, of traces and of all chance in episodes.
         backend: Where episodes run; closed with the agent.
         weights: Float32 [parameters], where to start; random ones when omitted.
-        **options: Adam's numbers, see :class:`.AdamWeights`.
     """
 
     columns = ("decisions", "steps", "cost", "duration_s", "complete", "reward")
@@ -62,14 +58,13 @@ class PlacementAgent(RolloutAgent):
         task: PlacementTask,
         architecture: PlacementArchitecture,
         seed: int,
-        backend: RolloutBackend,
+        backend: Rollouts,
         *,
         weights: np.ndarray | None = None,
-        **options: Any,
     ) -> None:
         super().__init__(task, architecture, seed, backend)
         weights = architecture.initial_weights(seed) if weights is None else weights
-        self.learner = PlacementLearner(architecture, weights, **options)
+        self.learner = PlacementLearner(architecture, weights)
         self._explorer = Explorer(task, architecture, seed)
 
     def collect(
@@ -236,10 +231,9 @@ class PlacementRun(TrainingRun):
         """Episodes of placement."""
         return PlacementEpisodes(self.task)
 
-    def agent(self, backend: RolloutBackend, threads: int) -> PlacementAgent:
+    def agent(self, backend: Rollouts, threads: int) -> PlacementAgent:
         """The network in its environment; its gradients take one thread."""
-        adam = self.recipe.adam.options
-        return PlacementAgent(self.task, self.architecture, self.seed, backend, weights=self._start(), **adam)
+        return PlacementAgent(self.task, self.architecture, self.seed, backend, weights=self._start())
 
     def _start(self) -> np.ndarray | None:
         """Weights of the stored policy to begin with; None for random ones."""

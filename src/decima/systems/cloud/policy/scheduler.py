@@ -1,7 +1,5 @@
 """Learned placement as a scheduler, stored policies, and records of episodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +12,7 @@ from decima.learning.dense import dense_layer
 from decima.learning.store import greedy_of, read_policy
 from decima.systems.cloud.policy import kernel as inference
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
-from decima.systems.cloud.policy.fields import NO_TEACHER, PLACEMENT_POLICY
+from decima.systems.cloud.policy.kernel import NO_TEACHER, PLACEMENT_POLICY
 from decima.systems.cloud.schedulers.registry import register_placement
 
 _FOR_EVER = 1 << 60

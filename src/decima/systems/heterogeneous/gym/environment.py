@@ -10,8 +10,6 @@
 Source: Luo et al. (Lachesis), section IV.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -218,7 +216,6 @@ class HeterogeneousExecutorsEnv(SchedulingEnv):
         return np.maximum.reduceat(ends, self._workload.first_node[:-1])
 
     def _cost(self) -> float:
-        """Cost of the schedule so far, seconds."""
         if self._by_job:
             return float(np.sum(self._ends() - self._arrivals()))
         finish = self._planner.record.finish

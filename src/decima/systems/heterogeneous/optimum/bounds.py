@@ -1,7 +1,5 @@
 """Lower bounds on the makespan: no schedule of an instance is shorter, whoever makes it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

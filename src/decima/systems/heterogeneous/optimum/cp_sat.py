@@ -6,8 +6,6 @@ bound of the true one; it is so small that the two differ by less than :data:`TO
 timed with the true numbers.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import sys
@@ -44,12 +42,7 @@ class Answer:
 
 
 def solve(
-    instance: Instance,
-    *,
-    duplicate: bool,
-    most_s: float,
-    time_limit_s: float,
-    tick: Callable[[], object],
+    instance: Instance, *, duplicate: bool, most_s: float, time_limit_s: float, tick: Callable[[], object]
 ) -> Answer:
     """Solve the program on one thread; machines that have the time find the same.
 

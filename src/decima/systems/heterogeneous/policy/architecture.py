@@ -1,7 +1,5 @@
 """Architecture of a network that chooses nodes: one record for TensorFlow and for compiled code."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Recorded decisions as tensors, with the graphs that the network saw reconstructed from the choices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log
 

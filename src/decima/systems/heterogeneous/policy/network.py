@@ -4,10 +4,6 @@ Source: section IV-A, Eqs. 7 and 8; section V-A for the sizes. Choosing nodes do
 :mod:`decima.systems.heterogeneous.policy.kernel` computes the same in compiled code.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import tensorflow as tf
 
@@ -39,7 +35,7 @@ class NodeNetwork(FlatModel):
     """Probabilities of recorded choices of nodes, and scores of all nodes that could be chosen.
 
     Called with the tensors of :class:`decima.systems.heterogeneous.policy.batch.NodeBatch` it returns what
-    :class:`decima.learning.automatic.PolicyNetwork` says, float32 [D] each; limits do not exist and have 0.
+    :class:`decima.learning.automatic.KerasLearner` says, float32 [D] each; limits do not exist and have 0.
 
     Args:
         architecture: Shape of the network.
@@ -121,12 +117,11 @@ class NodeCritic(AdamWeights):
     Args:
         actor: The network that chooses; its probabilities weigh mean values.
         seed: Source of the first weights.
-        **adam: Adam's numbers, see :class:`.AdamWeights`.
     """
 
-    def __init__(self, actor: NodeNetwork, seed: int, **adam: Any) -> None:
+    def __init__(self, actor: NodeNetwork, seed: int) -> None:
         weights = actor.architecture.initial_weights(seed)
-        super().__init__(weights, **adam)
+        super().__init__(weights)
         self._actor = actor
         self._network, self._slow = (NodeNetwork(actor.architecture, actor.depth, weights) for _ in range(2))
         self._slow_flat = weights

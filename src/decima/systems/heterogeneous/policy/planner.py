@@ -11,8 +11,7 @@ from decima.core.record import Record
 from decima.learning.dense import dense_layer
 from decima.systems.heterogeneous.engine import NETWORK, Planner
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
-from decima.systems.heterogeneous.policy.fields import POLICY
-from decima.systems.heterogeneous.policy.kernel import choose
+from decima.systems.heterogeneous.policy.kernel import POLICY, choose
 from decima.systems.heterogeneous.schedulers.priorities import CHANGING, outgoing, static_features, units
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance

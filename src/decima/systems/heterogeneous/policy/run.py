@@ -1,12 +1,9 @@
 """Training on heterogeneous executors: agent, validation, run and recipes for the trainer of all systems."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +12,7 @@ from decima.learning.agent import RolloutAgent, numbered
 from decima.learning.automatic import KerasLearner
 from decima.learning.loss import CRITIC, PROBABILITIES
 from decima.learning.returns import Episode
-from decima.learning.rollout import RolloutBackend, Teacher
+from decima.learning.rollout import Rollouts, Teacher
 from decima.learning.run import TrainingRun
 from decima.learning.trainer import Score, ratio
 from decima.systems.heterogeneous.engine import Planner
@@ -50,7 +47,6 @@ class NodeAgent(RolloutAgent):
         seed: Source of the initial weights, of instances and of all chance in episodes.
         backend: Where episodes run; closed with the agent.
         threads: Threads of the gradient; no result depends on it.
-        **adam: Adam's numbers, see :class:`.AdamWeights`.
     """
 
     columns = ("decisions", "above_bound", "teacher_followed")
@@ -59,26 +55,19 @@ class NodeAgent(RolloutAgent):
     learns: tuple[str, ...] = (PROBABILITIES, CRITIC)
 
     def __init__(
-        self,
-        task: NodeTask,
-        architecture: NodeArchitecture,
-        seed: int,
-        backend: RolloutBackend,
-        *,
-        threads: int = 1,
-        **adam: Any,
+        self, task: NodeTask, architecture: NodeArchitecture, seed: int, backend: Rollouts, *, threads: int = 1
     ) -> None:
         super().__init__(task, architecture, seed, backend)
-        self.streaming, self._adam = task.streaming, adam
+        self.streaming = task.streaming
         self.network = NodeNetwork(architecture, task.depth())
         weights = architecture.initial_weights(seed)
-        self.learner = KerasLearner(self.network, weights, threads=threads, chunk=_CHUNK, **adam)
+        self.learner = KerasLearner(self.network, weights, threads=threads, chunk=_CHUNK)
         self._seen: dict[NodeSequence, tuple[SeenInstance, float]] = {}
 
     @cached_property
     def critic(self) -> NodeCritic:
         """Values of nodes for algorithms with a critic, created on demand."""
-        return NodeCritic(self.network, self.seed + 1, **self._adam)
+        return NodeCritic(self.network, self.seed + 1)
 
     def collect(
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
@@ -192,10 +181,9 @@ class NodeRun(TrainingRun):
         """Function that runs an episode."""
         return NodeEpisodes(self.task)
 
-    def agent(self, backend: RolloutBackend, threads: int) -> NodeAgent:
+    def agent(self, backend: Rollouts, threads: int) -> NodeAgent:
         """What acts and learns."""
-        adam = self.recipe.adam.options
-        return NodeAgent(self.task, self.architecture, self.seed, backend, threads=threads, **adam)
+        return NodeAgent(self.task, self.architecture, self.seed, backend, threads=threads)
 
     def validation(self, threads: int) -> NodeValidation:
         """What measures weights."""

@@ -1,7 +1,5 @@
 """Stored policies as schedulers of instances: Lachesis, Decima-DEFT and the best of several plans."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,8 +12,8 @@ from decima.systems.heterogeneous.engine import ListRule, Planner
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.planner import PolicyPlanner
 from decima.systems.heterogeneous.result import Schedule
-from decima.systems.heterogeneous.schedulers.list_rules import best_rule_priority
 from decima.systems.heterogeneous.schedulers.registry import register
+from decima.systems.heterogeneous.schedulers.static import best_rule_priority
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
 
@@ -53,11 +51,7 @@ def network_rule(instance: Instance, rules: Rules, policy: str) -> ListRule:
     """
     stored = load(policy)
     planner = PolicyPlanner(instance, rules, stored.architecture)
-    return ListRule(
-        planner.planner,
-        lambda: planner.run(stored.weights),
-        planner.require_finite,
-    )
+    return ListRule(planner.planner, lambda: planner.run(stored.weights), planner.require_finite)
 
 
 @register("lachesis", "Lachesis", "Luo et al., section IV", Rules(slots="insertion"), options=(POLICY,))

@@ -13,13 +13,13 @@ from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_fields, read_value, split_options
 from decima.core.registry import Registry
+from decima.learning.recipe import FAST, register_recipe
 from decima.learning.rollout import SEQUENCE_SEED, VALIDATION_SEED, RolloutJob
 from decima.systems.heterogeneous.generators import PAPER_SIZES, tpch_instance
-from decima.systems.heterogeneous.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
 from decima.systems.heterogeneous.policy.planner import NodeRecord, PolicyPlanner
-from decima.systems.heterogeneous.schedulers.list_rules import best_rule_priority
 from decima.systems.heterogeneous.schedulers.priorities import COEFFICIENTS, linear_priority, rank_up
+from decima.systems.heterogeneous.schedulers.static import best_rule_priority
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
 from decima.workload.sources import get_source
@@ -187,7 +187,6 @@ class NodeEpisodes:
         self._idle: dict[tuple[NodeArchitecture, NodeSequence], tuple[Instance, list[PolicyPlanner]]] = {}
 
     def __reduce__(self) -> tuple:
-        """Pickle as the task alone."""
         return NodeEpisodes, (self._task,)
 
     def __call__(self, item: tuple[NodeArchitecture, np.ndarray, RolloutJob]) -> NodeEpisode:
@@ -267,3 +266,38 @@ def read_parts(
         architecture, **read_fields(groups["architecture"], NodeArchitecture, "--set architecture.")
     )
     return task, request.recipe_for(task.kind, groups["recipe"]), network
+
+
+# ---- recipes: that of the paper (Algorithm 1), and ours --------------------------------------------------------------
+
+
+_FAST = FAST | {
+    "teacher": "linear_rank",
+    "teacher_iterations": 80,
+    "teacher_sequences": 6,
+    "teacher_lr": 3e-3,
+    "teacher_lr_end": 5e-4,
+    "sequences": 4,
+    "lr_start": 3e-4,
+    "lr_end": 5e-5,
+    "normalise": "sequence",
+    "reward_scale_s": 1.0,
+    "validation_sequences": 40,
+    "validation_seeds": 0,
+    "iterations": 180,
+}
+# Algorithm 1, where episodes begin with 50 decisions and grow by 2 per iteration.
+_PAPER = {
+    "algorithm": "actor_critic",
+    "episode_start_s": 50.0,
+    "episode_end_s": 1000.0,
+    "episode_growth_s": 2.0,
+    "validation_seeds": 0,
+    "validate_every": 20,
+    "validation_sequences": 40,
+    "iterations": 800,
+}
+register_recipe("paper-lachesis-batch", **_PAPER)
+register_recipe("paper-lachesis-stream", **_PAPER)
+register_recipe("fast-lachesis-batch", **_FAST)
+register_recipe("fast-lachesis-stream", **_FAST)

@@ -1,7 +1,5 @@
 """Check whether a scheduler keeps to the interface and to the rules of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

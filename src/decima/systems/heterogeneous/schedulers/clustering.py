@@ -1,7 +1,5 @@
 """Schedulers that cluster paths of nodes and duplicate shared nodes: TDS, TDCA."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -16,7 +16,7 @@ ENVIRONMENT_ID, FLAT_ID = "decima/SparkCluster-v0", "decima/SparkClusterFlat-v0"
 
 if ENVIRONMENT_ID not in registry:
     _ENTRY_POINT = "decima.systems.spark.gym.environment:SparkClusterEnv"
-    _WRAPPERS = ("decima.systems.spark.gym.numbered:NumberedActions", "gymnasium.wrappers:FlattenObservation")
+    _WRAPPERS = ("decima.systems.spark.gym.environment:NumberedActions", "gymnasium.wrappers:FlattenObservation")
     register(
         id=ENVIRONMENT_ID,
         entry_point=_ENTRY_POINT,

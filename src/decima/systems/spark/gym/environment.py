@@ -10,31 +10,31 @@
 One step is one decision (§5.2). An episode with seed s meets the same task durations as ``decima.simulate`` with it.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Callable, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
+from gymnasium.utils import RecordConstructorArgs
 
 from decima.core.checks import check_whole
-from decima.core.environment import SchedulingEnv
+from decima.core.environment import GymScheduler, SchedulingEnv
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
-from decima.systems.spark.decision import NUM_PARTS, PARTS, parts_of
+from decima.systems.spark.decision import NUM_PARTS, OPTION_PARTS, PARTS, parts_of
 from decima.systems.spark.gym import kernel
 from decima.systems.spark.gym.kernel import F, V
 from decima.systems.spark.gym.padded import Memory, Padding
-from decima.systems.spark.gym.scheduler import SparkGymScheduler
-from decima.systems.spark.loop import new_state, spawn_generators
 from decima.systems.spark.result import Result, outcome_of, progress_of
+from decima.systems.spark.schedulers.interface import Decision, Observation
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
+from decima.systems.spark.state import ClusterState, new_state, spawn_generators
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Workload
 from decima.workload.sources import parse_jobs
@@ -47,6 +47,22 @@ _DERIVED = (
     *("_facts", "_amounts", "_action", "_views", "_job_ids", "_stage_ids", "_mask", "_cuts"),
     *("_memory", "_row"),
 )
+
+
+class SparkGymScheduler(GymScheduler):
+    """Scheduler that asks a policy of the environment; see :func:`decima.core.environment.as_scheduler`."""
+
+    offered_again = True  # where every executor is parked, as in the environment
+
+    def decide(self, observation: Observation) -> Decision:
+        """Decide as the policy does about the same arrays."""
+        stage, *options = self._env.decide(observation.state, self.choose)
+        if stage < 0:
+            return Decision.idle()
+        chosen = dict(zip((part.attribute for part in OPTION_PARTS), options, strict=True))
+        if chosen.get("executor_class", 0) in (-1, None):
+            chosen["executor_class"] = None
+        return Decision(stage, **chosen)
 
 
 class SparkClusterEnv(SchedulingEnv):
@@ -304,11 +320,7 @@ class SparkClusterEnv(SchedulingEnv):
         return tuple([masks[..., cut] for cut in self._cuts])
 
     def _cost_so_far(self) -> float:
-        """Cost of the episode so far.
-
-        Raises:
-            ConfigError: The objective returned something else than a finite number.
-        """
+        """Cost of the episode so far."""
         objective, state = self._objective, self.state
         if isinstance(objective, Objective):
             name, cost = objective.name, objective.cost_so_far(progress_of(state))
@@ -320,11 +332,7 @@ class SparkClusterEnv(SchedulingEnv):
         return float(cost)
 
     def _whole_numbers(self, action) -> Sequence[int] | np.ndarray:
-        """Numbers of an action.
-
-        Raises:
-            InvalidDecisionError: They are not as many whole numbers as an action has.
-        """
+        """Numbers of an action."""
         numbers = np.asarray(action)
         if numbers.shape != (len(self._parts),) or numbers.dtype.kind not in "iu":
             names = ", ".join(self._names())
@@ -473,3 +481,51 @@ def describe_state(state: ClusterState, workload: Workload) -> str:
     if state.num_active > MOST_JOBS:
         lines.append(f"{'':>5} and {state.num_active - MOST_JOBS} more")
     return "\n".join(lines)
+
+
+# ---- actions as one whole number ------------------------------------------------------------------------------------
+
+
+class NumberedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
+    """Every combination of the numbers of an action is one, as in ``numpy.unravel_index``.
+
+    Args:
+        env: An environment ``decima/SparkCluster-v0``.
+    """
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        RecordConstructorArgs.__init__(self)
+        gymnasium.ActionWrapper.__init__(self, env)
+        self._choices = tuple(env.action_space.nvec.tolist())
+        self.action_space = spaces.Discrete(int(np.prod(self._choices)))
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; ``action_mask`` is one int8 array [actions]."""
+        observation, info = self.env.reset(**options)
+        return observation, info | {"action_mask": self._joined(info["action_mask"])}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Act; ``action_mask`` is one int8 array [actions]."""
+        *outcome, info = super().step(action)
+        return (*outcome, info | {"action_mask": self._joined(info["action_mask"])})
+
+    def action(self, action: Any) -> np.ndarray:
+        """Numbers of an action.
+
+        Raises:
+            InvalidDecisionError: It is not a whole number of the action space.
+        """
+        number = np.asarray(action)
+        if number.size != 1 or number.dtype.kind not in "iu" or not 0 <= number.item() < self.action_space.n:
+            raise InvalidDecisionError(
+                f"action is {action!r:.60}; expected a whole number from 0 to {self.action_space.n - 1}"
+            )
+        return np.array(np.unravel_index(number.item(), self._choices))
+
+    def action_masks(self) -> np.ndarray:
+        """The present mask, bool [actions], for sb3-contrib."""
+        masks = self.env.get_wrapper_attr("action_masks")()
+        return self._joined(np.split(masks, np.cumsum(self._choices)[:-1]))
+
+    def _joined(self, masks: Any) -> np.ndarray:
+        return reduce(lambda joined, mask: (joined[:, None] & mask).ravel(), masks)

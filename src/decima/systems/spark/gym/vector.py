@@ -1,7 +1,5 @@
 """Many clusters as one vector environment: a step is one compiled call per thread."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy as duplicate
@@ -62,7 +60,6 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
         self._gather()
 
     def _gather(self) -> None:
-        """Let all clusters live in one memory."""
         self._memory = self.envs[0].make_memory(self.num_envs)
         for row, env in enumerate(self.envs):
             env.move_to(self._memory, row)

@@ -29,8 +29,6 @@ Four bounds follow, and the largest counts:
 Source: §7.4 and appendix H call bounds by total work or critical path too loose to say much; the combination is ours.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

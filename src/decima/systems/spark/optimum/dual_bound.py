@@ -19,8 +19,6 @@ Prices are those of fractions of tasks, so the bound is one of linear programmin
 time-indexed program; Held and Karp 1971 for the method, Dyer and Wolsey 1990 for the program). The combination is ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from typing import NamedTuple

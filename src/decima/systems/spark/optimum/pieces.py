@@ -3,8 +3,6 @@
 The facts and what follows from them are in :mod:`decima.systems.spark.optimum.bounds`.
 """
 
-from __future__ import annotations
-
 import heapq
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ Source: appendix H searches job orders; the shares, the stages and the search ar
 up to the length of a stage, but of any size and known to be good.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,7 +24,6 @@ from decima.evaluation.cma_search import minimize
 from decima.evaluation.pool import CandidatePool
 from decima.systems.spark.decision import STAGE
 from decima.systems.spark.fields import NONE, state_at
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import make_scheduler
@@ -34,6 +31,7 @@ from decima.systems.spark.schedulers.capped_srw import PARAMETERS, _capped_srw
 from decima.systems.spark.schedulers.fields import delay_by_array, rule_of, rule_record
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Workload
 
@@ -199,7 +197,6 @@ def best_run(workload: Workload, settings: Settings, budget: int, seed: int) -> 
 
 
 def _steering(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays of the steered rule from factors, priorities and delays."""
     order, share, stage, delay_ms = parts
     return dict(zip(STEERED_BY, (order, share, -stage, delay_ms), strict=True))
 

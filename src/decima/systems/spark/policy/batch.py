@@ -148,7 +148,6 @@ class GraphBatch:
         self._link(joined("node_row"), joined("node_local"), child_offset, child)
 
     def _link(self, row: np.ndarray, local: np.ndarray, child_offset: np.ndarray, child: np.ndarray) -> None:
-        """Levels and children of all nodes."""
         if len(row) and int(row.max()) >= len(child_offset) - 1:
             raise ConfigError(
                 f"a record has profile row {int(row.max())}, the profile tables have {len(child_offset) - 1} rows"

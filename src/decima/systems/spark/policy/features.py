@@ -7,8 +7,6 @@ an entry in :data:`FEATURES`; ``Architecture(more_features=("its name",))`` uses
 Source: §6.1 (set ``paper``), the published code (set ``released``); §7.3 for requests, in the set ``classes``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, log1p, sqrt
@@ -179,7 +177,6 @@ def _remaining_ms(state, stage):
 
 @njit
 def _running_age_ms(state, stage):
-    """Mean time since the tasks that run began."""
     if state.stage_next[stage] == state.stage_finished_tasks[stage]:
         return 0.0
     ended = state.free_executors[0] if state.num_free > 0 and state.source == stage else NONE

@@ -123,20 +123,10 @@ RECORDING = FieldGroup.of(
     fields(I32, "graph + 1", BUFFER, rec_instance_first="first stage"),
     fields(F32, "graph x shape", BUFFER, rec_shape="shape of the job as an input of the heads"),
     fields(
-        I32,
-        "node",
-        BUFFER,
-        rec_node_row="profile row of the stage",
-        rec_node_local="index of the stage in its job",
+        I32, "node", BUFFER, rec_node_row="profile row of the stage", rec_node_local="index of the stage in its job"
     ),
     fields(F32, "node x feature", BUFFER, rec_x="x"),
-    fields(
-        I32,
-        "decision + 1",
-        BUFFER,
-        rec_decision_pairs="first pair",
-        rec_decision_candidates="first candidate",
-    ),
+    fields(I32, "decision + 1", BUFFER, rec_decision_pairs="first pair", rec_decision_candidates="first candidate"),
     fields(I32, "pair", BUFFER, rec_pair_instance="graph of the job"),
     fields(
         I32,

@@ -7,8 +7,6 @@ A subclass is trained as ``--architecture file.py:NAME`` and decides in Python (
 Source: §5.1 Eq. 1, §5.2. Notation as in :class:`decima.systems.spark.policy.architecture.Architecture`.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

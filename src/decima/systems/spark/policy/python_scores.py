@@ -3,8 +3,6 @@
 Features, candidates, draws and records stay compiled; the scores of q, w and d come from here.
 """
 
-from __future__ import annotations
-
 import threading
 from functools import lru_cache, partial
 from types import SimpleNamespace

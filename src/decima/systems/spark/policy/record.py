@@ -1,7 +1,5 @@
 """``EpisodeRecord``: the decisions of one episode as plain arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 

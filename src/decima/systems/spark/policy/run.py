@@ -1,34 +1,29 @@
 """One training of Decima's policy on the simulated Spark cluster: learner, agent, validation, run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.core.objectives import get_objective
 from decima.evaluation.pool import RunPool
-from decima.learning.agent import RolloutAgent, numbered
+from decima.learning.agent import RolloutAgent, Stretch, StretchJob, numbered
 from decima.learning.backward import compiled_code
 from decima.learning.gradient import Learner
 from decima.learning.loss import PROBABILITIES, STREAMS, Loss
 from decima.learning.recipe import COMPILED, TENSORFLOW
 from decima.learning.returns import Episode
-from decima.learning.rollout import VALIDATION_SEED, RolloutBackend, Teacher
+from decima.learning.rollout import VALIDATION_SEED, Rollouts, Teacher
 from decima.learning.run import TrainingRun
 from decima.learning.store import StoredPolicy, read_policy
-from decima.learning.streams import Stretch, StretchJob
 from decima.learning.trainer import Score, ratio
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
-from decima.systems.spark.policy.episodes import Episodes
+from decima.systems.spark.policy.episodes import NUM_JOB_INPUTS, NUM_WORK_INPUTS, Episodes
 from decima.systems.spark.policy.kernel.gradient import Chunk, Options, chunk_gradient
 from decima.systems.spark.policy.kernel.inference import decide_learned
-from decima.systems.spark.policy.kernel.jobs import NUM_JOB_INPUTS, NUM_WORK_INPUTS
 from decima.systems.spark.policy.kernel.layout import pack_layout
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.record import EpisodeRecord
@@ -49,11 +44,13 @@ class DecimaLearner(Learner):
         architecture: Shape of the network.
         weights: Float32 [parameters], where to start.
         chunk: Most decisions per chunk; changes results in the last digits only.
-        **options: Threads, decay of Adam's moments and its epsilon, see :class:`.Learner`.
+        threads: Chunks computed at once.
     """
 
-    def __init__(self, architecture: Architecture, weights: np.ndarray, *, chunk: int = CHUNK, **options: Any) -> None:
-        super().__init__(weights, chunk, **options)
+    def __init__(
+        self, architecture: Architecture, weights: np.ndarray, *, chunk: int = CHUNK, threads: int = 1
+    ) -> None:
+        super().__init__(weights, chunk, threads=threads)
         self._layout = pack_layout(architecture)
         self._code = compiled_code()
 
@@ -77,7 +74,7 @@ class DecimaAgent(RolloutAgent):
         ends: What has an end of its own, one of :data:`decima.learning.algorithms.parts.ENDS`.
         gradient: What computes gradients, :data:`decima.learning.recipe.COMPILED` or ``TENSORFLOW``.
         weights: Float32 [parameters] to begin with; None: random ones.
-        **options: Threads of the gradient and Adam's numbers, see :class:`.Learner`.
+        threads: Threads of the gradient.
     """
 
     columns = ("decisions", "episode_s", "jct_s")
@@ -89,12 +86,12 @@ class DecimaAgent(RolloutAgent):
         task: Task,
         architecture: Architecture,
         seed: int,
-        backend: RolloutBackend,
+        backend: Rollouts,
         *,
         ends: str = "sequence",
         gradient: str = COMPILED,
         weights: np.ndarray | None = None,
-        **options: Any,
+        threads: int = 1,
     ) -> None:
         super().__init__(task, architecture, seed, backend)
         self.streaming, self._ends = task.streaming, ends
@@ -102,12 +99,12 @@ class DecimaAgent(RolloutAgent):
         weights = architecture.initial_weights(seed) if weights is None else weights
         self.learner: Learner
         if gradient == COMPILED:
-            self.learner = DecimaLearner(architecture, weights, **options)
+            self.learner = DecimaLearner(architecture, weights, threads=threads)
         else:
             from decima.learning.automatic import KerasLearner
             from decima.systems.spark.policy.network import make_network
 
-            self.learner = KerasLearner(make_network(architecture, levels), weights, **options)
+            self.learner = KerasLearner(make_network(architecture, levels), weights, threads=threads)
 
     def collect(
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
@@ -300,7 +297,7 @@ class DecimaRun(TrainingRun):
         horizon_s = getattr(self.recipe.learning, "horizon_s", None) or _HORIZON_S
         return Episodes(self.task, 0.001 * _HORIZON_S / horizon_s)
 
-    def agent(self, backend: RolloutBackend, threads: int) -> DecimaAgent:
+    def agent(self, backend: Rollouts, threads: int) -> DecimaAgent:
         """Agent on the cluster, from the recipe's stored policy if there is one."""
         start = self.recipe.imitation.start_policy
         weights: np.ndarray | None = None
@@ -315,7 +312,6 @@ class DecimaRun(TrainingRun):
             gradient=self.recipe.adam.gradient,
             threads=threads,
             weights=weights,
-            **self.recipe.adam.options,
         )
 
     def validation(self, threads: int) -> TaskValidation:

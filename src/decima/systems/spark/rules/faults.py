@@ -21,7 +21,7 @@ from decima.core.heap import heap_remove
 from decima.core.jit import njit
 from decima.systems.spark.fields import MOVE, NONE, PRESENT, TASK
 from decima.systems.spark.rules.allocation import draw_fault, end_unit, leave_pool, register_due_units, request_unit
-from decima.systems.spark.rules.commitments import drop_promise
+from decima.systems.spark.rules.executors import drop_promise
 from decima.systems.spark.rules.frontier import remove_runnable, update_frontier, update_saturation
 from decima.systems.spark.rules.pools import detach, leave_stage
 from decima.systems.spark.rules.speculation import call_all, launch_again, part_copies
@@ -57,7 +57,6 @@ def release_outputs(state, job):
 
 @njit
 def _lose_outputs(state, stage, unit):
-    """Strike out the outputs of a stage on a unit."""
     first = state.stage_output[stage]
     kept = first
     end = first + state.stage_finished_tasks[stage] - state.stage_missing[stage]
@@ -133,7 +132,6 @@ def cut_task(state, executor, how):
 
 @njit
 def _lose_executor(state, executor):
-    """Take an executor out of the cluster, whatever it does."""
     if state.executor_pool[executor] != NONE:
         leave_pool(state, executor)
         return

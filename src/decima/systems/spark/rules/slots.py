@@ -9,12 +9,7 @@ Source: Duan and Wu, deliberate idle slots. Differs: executors are not held for 
 from decima.core.checks import LARGEST_MS
 from decima.core.jit import njit
 from decima.systems.spark.fields import OVER, WITHHELD
-from decima.systems.spark.rules.frontier import (
-    add_runnable,
-    leave_frontier,
-    remove_runnable,
-    update_frontier,
-)
+from decima.systems.spark.rules.frontier import add_runnable, leave_frontier, remove_runnable, update_frontier
 
 
 @njit

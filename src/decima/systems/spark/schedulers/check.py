@@ -1,7 +1,5 @@
 """Check whether a scheduler keeps to the interface, in the manner of Gymnasium's ``check_env``."""
 
-from __future__ import annotations
-
 import copy
 import ctypes
 import functools
@@ -24,12 +22,11 @@ from decima.systems.spark.engine import (
     NOT_IN_FRONTIER,
 )
 from decima.systems.spark.fields import ARRAYS, SCALARS
-from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.rules.delays import DELAY_BEGUN, DELAY_NOT_RUNNABLE, DELAY_OF_IDLING, DELAYED_BEFORE
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.systems.spark.schedulers.registry import make_scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.spark.state import ClusterState
+from decima.systems.spark.state import ClusterState, new_state, offers, spawn_generators
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
 from decima.workload.synthetic import SyntheticParameters, synthetic_profiles
@@ -69,8 +66,6 @@ class CheckReport:
 
 @dataclass(frozen=True)
 class _Trace:
-    """What a run did."""
-
     decisions: np.ndarray
     completion_ms: np.ndarray
 
@@ -139,8 +134,6 @@ def _clusters(workload: Workload, mode: str, executors: Sequence[int]) -> list[S
 
 @dataclass(frozen=True)
 class _Case:
-    """One scheduler on one workload and cluster."""
-
     scheduler: Scheduler
     label: str
     workload: Workload
@@ -216,7 +209,6 @@ class _Case:
         return _trace(state)
 
     def _call(self, name: str, method, argument):
-        """Call the scheduler and say where it was if it raises."""
         try:
             return method(argument)
         except Exception as error:
@@ -224,7 +216,6 @@ class _Case:
 
     @contextmanager
     def _explaining(self, state: ClusterState) -> Iterator[None]:
-        """Add case and likely mistake to what the core refuses."""
         try:
             yield
         except InvalidDecisionError as error:
@@ -259,7 +250,6 @@ def _trace(state: ClusterState) -> _Trace:
 
 
 def _difference(first: _Trace, second: _Trace) -> str:
-    """Where two runs part, empty if they do not."""
     for number, rows in enumerate(zip(first.decisions, second.decisions, strict=False)):
         if not np.array_equal(*rows):
             return f"from decision {number} on ({_row(rows[0])} against {_row(rows[1])})"
@@ -382,6 +372,5 @@ class StateGuard:
 
 
 def _changed(arrays: dict[str, np.ndarray], contents: list[bytes]) -> list[str]:
-    """Names of the arrays that no longer hold these contents."""
     pairs = zip(arrays.items(), contents, strict=True)
     return [name for (name, values), old in pairs if values.tobytes() != old]

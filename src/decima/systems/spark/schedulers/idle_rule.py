@@ -110,7 +110,6 @@ def idle_score(state, stage):
 
 @njit
 def _has_begun(state, job):
-    """Whether a task of the job was launched."""
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
         if state.stage_next[stage] > 0:
             return True

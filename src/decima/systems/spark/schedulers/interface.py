@@ -82,8 +82,6 @@ class Scheduler(Protocol):
 
 
 class _View:
-    """A part of the live state by its number."""
-
     __slots__ = ("_state", "id")
 
     def __init__(self, state: ClusterState, number: int) -> None:
@@ -333,7 +331,6 @@ class CompiledScheduler:
         return fields_in(self.decision.names)
 
     def _check(self, values: Mapping[str, float]) -> None:
-        """Refuse values that are unknown or out of range."""
         if not isinstance(values, Mapping):
             raise ConfigError(
                 f"scheduler {self.name}: the parameters are {values!r:.60}; expected values by name; which parameters "
@@ -457,19 +454,10 @@ def _whole(value) -> int:
 
 
 def _shown(value: object) -> str:
-    """An object in an error message."""
     return "None" if value is None else f"{value!r:.60} ({type(value).__name__})"
 
 
-__all__ = [
-    "CompiledScheduler",
-    "Decision",
-    "JobView",
-    "Observation",
-    "Scheduler",
-    "StageView",
-    "decision_parts",
-]
+__all__ = ["CompiledScheduler", "Decision", "JobView", "Observation", "Scheduler", "StageView", "decision_parts"]
 
 
 # ---- whether an object is a scheduler: a name, ``reset(rng)`` and ``decide(observation)`` ---------------------------

@@ -1,4 +1,4 @@
-"""Packing heuristics for several classes of executors, and their formulas in plain NumPy.
+"""Weighted fair sharing and packing heuristics for several classes, with their formulas in plain NumPy.
 
 Graphene* holds troublesome stages back: those whose tasks are long for their job (``long``) or fit few executors
 (``frag``). While a troublesome stage of a job is not available, because a parent still needs executors, all of them
@@ -11,8 +11,6 @@ Source: appendix F; Grandl et al., "Graphene: Packing and dependency-aware sched
 thresholds, order of jobs and the use of larger classes are not given in appendix F; ``decima tune graphene --grid``
 searches them.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 
@@ -34,9 +32,52 @@ from decima.systems.spark.schedulers.class_sharing import (
 )
 from decima.systems.spark.schedulers.fields import rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
-from decima.systems.spark.schedulers.registry import register
-from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT
-from decima.systems.spark.schedulers.weighted_fair import ALPHA, ORDER
+from decima.systems.spark.schedulers.registry import BATCH, STREAM, Preset, register
+from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT, share_executors
+
+# ---- weighted fair sharing -------------------------------------------------------------------------------------------
+
+# Source: §7.1 (4) and (5): job i gets T_i^alpha / sum T^alpha of the executors. alpha = 0 is fair, 1 is naive weighted
+# fair. The paper does not say which of the jobs below their share is served first, nor whether shares are strict: the
+# preset ``paper`` serves by arrival and lets executors stay with their job.
+ORDER = Parameter("order", 0, 0, 1, "jobs below their share are served 0: by arrival, 1: by total work, smallest first")
+ALPHA = Parameter("alpha", -1.0, -5.0, 5.0, "exponent of a job's total work", tunable=True)
+FAIR = (ALPHA, STRICT, STAGE_RULE, LEFTOVER, ORDER)
+_FAIR = places(FAIR)
+# The exponents lose least on the worse of two workloads, TPC-H and embedded; docs/scheduler-presets.md has the numbers.
+_BEST = {"sticky": 0.0, "order": 1.0}
+_FAIR_PRESETS = (
+    Preset(
+        BATCH, "strict shares, small jobs first; default where all jobs are there at the start", _BEST | {"alpha": -0.7}
+    ),
+    Preset(STREAM, "strict shares, small jobs first; default where jobs arrive over time", _BEST | {"alpha": 0.1}),
+    Preset(
+        "paper",
+        "a reading of §7.1: jobs are served by arrival, executors stay with their job",
+        {"sticky": 1.0, "order": 0.0, "alpha": -1.0},
+    ),
+)
+
+
+@CompiledDecision.reading(FAIR)
+def _weighted_fair(address):
+    state = state_at(address)
+    params = rule_of(state).params
+    set_weighted_shares(state, params[_FAIR.alpha], params[_FAIR.order], False)
+    share_executors(state, 1e9 * params[_FAIR.sticky], int(params[_FAIR.stage_rule]), int(params[_FAIR.leftover]))
+
+
+@register("weighted_fair", presets=_FAIR_PRESETS)
+def weighted_fair(**values) -> CompiledScheduler:
+    """Shares proportional to (total work)^alpha."""
+    return CompiledScheduler("weighted_fair", _weighted_fair, values)
+
+
+@register("naive_weighted_fair")
+def naive_weighted_fair(**values) -> CompiledScheduler:
+    """Shares proportional to total work (alpha = 1)."""
+    return CompiledScheduler("naive_weighted_fair", _weighted_fair, {"alpha": 1.0} | values)
+
 
 # ---- formulas: what the compiled rules below compute ----------------------------------------------------------------
 

@@ -75,10 +75,7 @@ class Entry(SchedulerEntry):
 
 # Schedulers of other packages are imported when they are asked for. Results of heuristics do not depend on these
 # modules, so that stamps leave a table with a name out: who wants one of these schedulers imports its module, too.
-_ELSEWHERE = {
-    LEARNED: "decima.systems.spark.policy.learned",
-    "remote": "decima.connect.service.simulator_client",
-}
+_ELSEWHERE = {LEARNED: "decima.systems.spark.policy.scheduler", "remote": "decima.connect.service.simulator_client"}
 SCHEDULERS: Registry[SchedulerEntry] = Registry(
     "scheduler",
     package="decima.systems.spark.schedulers",

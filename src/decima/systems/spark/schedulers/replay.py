@@ -120,7 +120,6 @@ class Replay:
             )
 
     def _pass_over(self, end: int) -> None:
-        """Skip the rows of offers where nothing could be chosen."""
         for index, (job, stage, *_) in enumerate(self._decisions[self._next : end], self._next):
             if job is not None:
                 self._stage_id(self._state, index, job, stage)

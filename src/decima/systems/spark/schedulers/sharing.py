@@ -23,11 +23,7 @@ LEFTOVER = Parameter(
     "leftover", 1, 0, 2, "when every job has its share: 0: idle; 1: divided evenly over the frontier; 2: first in order"
 )
 STAGE_RULE = Parameter(
-    "stage_rule",
-    0,
-    0,
-    2,
-    "0: runnable stages first, oldest first; 1: runnable first, critical path; 2: critical path",
+    "stage_rule", 0, 0, 2, "0: runnable stages first, oldest first; 1: runnable first, critical path; 2: critical path"
 )
 
 

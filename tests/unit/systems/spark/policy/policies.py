@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from tests.drivers import Watching
 from tests.policy_oracle import Oracle, record_decision

@@ -5,10 +5,10 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
-from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.record import collect_record
 from decima.systems.spark.policy.scheduler import record_episode
 from decima.systems.spark.schedulers import Observation, check_scheduler, make_scheduler
+from decima.systems.spark.state import spawn_generators
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.unit.systems.spark.policy.policies import BASES, finish_times, make_policy, make_state
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import decima
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from tests.toy_jobs import job, one_stage, stage, workload
 

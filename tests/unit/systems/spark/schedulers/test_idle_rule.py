@@ -6,11 +6,11 @@ import pytest
 import decima
 from decima.core.errors import ConfigError, RecordError
 from decima.evaluation.tuning import tune
-from decima.systems.spark.loop import new_state
+from decima.systems.spark.capacity import AfterDriver
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import Decision, make_scheduler
-from decima.systems.spark.schedulers.driver_time import AfterDriver
 from decima.systems.spark.settings import Settings, cluster_settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from decima.workload.sources import parse_jobs
 from tests.toy_jobs import job, one_stage, stage, workload

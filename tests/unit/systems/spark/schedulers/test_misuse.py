@@ -10,7 +10,7 @@ from decima.systems.spark.optimum.schedule_search import steered
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
-from decima.systems.spark.schedulers.weighted_fair import _weighted_fair
+from decima.systems.spark.schedulers.packing import _weighted_fair
 from decima.workload import synthetic_batch
 
 JOBS = synthetic_batch(3, seed=0)

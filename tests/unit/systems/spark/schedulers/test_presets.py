@@ -11,7 +11,7 @@ from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
 from decima.evaluation.tuning import tune
 from decima.learning.store import read_card, stored_files
-from decima.systems.spark.policy.learned import TRAINED_ON
+from decima.systems.spark.policy.scheduler import TRAINED_ON
 from decima.systems.spark.schedulers import (
     Preset,
     form_for,

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from decima.core.errors import DataUnavailableError, InvalidDecisionError
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.replay import read_decisions
 from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from decima.workload import Job, Workload
 from tests.profiles import make_profile, make_stage

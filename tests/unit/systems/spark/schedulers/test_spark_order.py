@@ -9,8 +9,8 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
-from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import Decision, make_scheduler
+from decima.systems.spark.state import new_state
 from decima.systems.spark.system import run_state
 from tests.random_clusters import random_settings, random_workload
 from tests.services import sessions_of

@@ -7,8 +7,6 @@ through its heads in blocks that stay in the cache.
 Source: §5.1 Eq. 1, §5.2; the loss is :class:`decima.learning.loss.Loss`.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np
@@ -46,7 +44,6 @@ _Choice = namedtuple("_Choice", ["first", "tail", "end", "chosen", "log_tail", "
 
 @njit
 def _log_sum(scores, first, end):
-    """Logarithm of the sum of exponentials."""
     highest = scores[first]
     for k in range(first + 1, end):
         highest = max(highest, scores[k])
@@ -58,7 +55,6 @@ def _log_sum(scores, first, end):
 
 @njit
 def _choose(scores, first, tail, end, chosen):
-    """Replace scores by log-probabilities; returns the choice."""
     shift = _log_sum(scores, first, end)
     for k in range(first, end):
         scores[k] -= shift

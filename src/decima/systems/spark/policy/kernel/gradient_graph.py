@@ -5,8 +5,6 @@ Stages and jobs pass through the network level by level.
 Source: §5.1 Eq. 1.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

@@ -6,8 +6,6 @@ or w is computed once.
 Source: §5.2.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 One compiled function serves every architecture: nothing of it is known when it is compiled.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from decima.core.errors import ConfigError

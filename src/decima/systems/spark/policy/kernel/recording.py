@@ -49,7 +49,6 @@ def _has_room(state, count):
 
 @njit
 def _record_instance(state, job):
-    """Append the job's unfinished stages with their features."""
     policy = policy_of(state)
     instance = policy.rec_instances
     node = policy.rec_nodes

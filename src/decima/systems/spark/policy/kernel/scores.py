@@ -32,7 +32,6 @@ def _first_layer(state, net, part):
 
 @njit
 def _rectifies_first(state, net):
-    """Whether the first layer is a hidden one."""
     return 1 if policy_of(state).net_layout[entry_of(net)] > 1 else 0
 
 

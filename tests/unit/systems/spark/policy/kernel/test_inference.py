@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from decima.core.errors import InvalidDecisionError
-from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import CAPACITIES, bind_buffers, collect_record, policy_record
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import Observation, make_scheduler
+from decima.systems.spark.state import spawn_generators
 from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch
 from tests.drivers import Through

@@ -10,17 +10,28 @@ them.
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from decima.core.errors import WorkloadError
-from decima.core.files import atomic_write_text, read_json
-from decima.workload.profile import WAVES, JobProfile, Stage
+from decima.core.files import atomic_write_bytes, atomic_write_text, read_json
+from decima.workload import embedded
+from decima.workload.measured import FORMAT, measured_profiles, parse_name
+from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
+from decima.workload.sources import QUERIES
+from decima.workload.tpch.profiles import RELEASED_SIZES
 
+MODEL_PATH = embedded.PATH.with_name("tpch_spark_scaling.json")
+MOST_SAMPLES = 16
+# Partitions are so many times as large as the measured ones: 32 MiB of parquet per scan task, about as much as 128 MiB
+# of text.
+PARTITION = 8
 GROWING, FIXED = "growing", "fixed"
 KINDS = (GROWING, FIXED)
 
@@ -214,3 +225,72 @@ def _rounded(value):
     if isinstance(value, dict):
         return {key: _rounded(one) for key, one in value.items()}
     return round(value, 4) if isinstance(value, float) else value
+
+
+def extrapolated_profiles(model: ScalingModel, profiles: Sequence[JobProfile] | None = None) -> list[JobProfile]:
+    """Rebuild all profiles from the largest measured scale and the scaling model.
+
+    Args:
+        model: the exponents.
+        profiles: measured profiles; those of the package when omitted.
+    """
+    profiles = measured_profiles() if profiles is None else profiles
+    table = {parse_name(profile.name): profile for profile in profiles}
+    scales = sorted({scale for _, scale in table})
+    small, large = ([table[query, scale] for query in QUERIES] for scale in (scales[0], scales[-1]))
+    return [
+        extrapolate(
+            (large_profile, small_profile),
+            model,
+            name=f"q{query}-{size}",
+            source=embedded.ORIGIN,
+            query=query,
+            base_scale=scales[-1],
+            scale=float(size.removesuffix("g")),
+            kinds=stage_kinds(small_profile, large_profile),
+            partition=PARTITION,
+            levels=embedded.LEVELS,
+            most_samples=MOST_SAMPLES,
+        )
+        for size in RELEASED_SIZES
+        for query, small_profile, large_profile in zip(QUERIES, small, large, strict=True)
+    ]
+
+
+def write_arrays(profiles: Iterable[JobProfile], path: str | os.PathLike, metadata: Mapping[str, str]) -> None:
+    """Write profiles to a file, atomically.
+
+    Args:
+        profiles: Without requests for memory or CPUs and without sizes of what parents send.
+        path: The file.
+        metadata: Further text to keep in the file.
+
+    Raises:
+        WorkloadError: A profile holds what the file has no place for.
+    """
+    profiles = list(profiles)
+    for profile in profiles:
+        check_writable(profile)
+        if any((stage.memory, stage.cpu, stage.data_mb) != (None, 1.0, None) for stage in profile.stages):
+            raise WorkloadError(f"profile {profile.name!r} has requests or sizes; such files cannot hold them")
+    lists = [
+        values for profile in profiles for stage in profile.stages for wave in WAVES for values in getattr(stage, wave)
+    ]
+    card = {
+        "format": FORMAT,
+        "metadata": dict(metadata),
+        "profiles": [
+            [profile.name, profile.source, [_stage_card(stage) for stage in profile.stages]] for profile in profiles
+        ],
+    }
+    text = json.dumps(card, separators=(",", ":"), allow_nan=False).encode()
+    content = io.BytesIO()
+    np.savez(content, card=np.frombuffer(text, np.uint8), durations_ms=np.concatenate(lists))
+    atomic_write_bytes(Path(path), content.getvalue())
+
+
+def _stage_card(stage: Stage) -> list:
+    """All of a stage but its durations, and their number by wave and level."""
+    counts = [[len(values) for values in getattr(stage, wave)] for wave in WAVES]
+    parents, levels = ([int(value) for value in values] for values in (stage.parents, stage.levels))
+    return [stage.name, int(stage.num_tasks), parents, levels, *counts]
