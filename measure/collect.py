@@ -16,9 +16,8 @@ from decima.connect.eventlog.application import Application, read_event_log
 from decima.connect.eventlog.profiles import profiles_of
 from decima.core.errors import ConfigError, DataUnavailableError
 from decima.workload.profile import JobProfile
-from measure.experiment import Experiment
+from measure.experiment import Experiment, Plan
 from measure.logs import with_slot_times
-from measure.plan import Plan
 from measure.records import CARD, CONTROL, LOGS, BatchRecord, query_id, read_json, warm_up_key
 from measure.results import TYPES, Measured
 

@@ -11,7 +11,7 @@ from decima.core.errors import DataUnavailableError
 from decima.core.files import atomic_path
 from decima.workload.parquet import read_profiles, write_profiles
 from decima.workload.profile import JobProfile
-from measure.plan import Plan
+from measure.experiment import Plan
 from measure.records import CARD, read_json
 
 TABLES = ("runs", "jobs", "tasks")

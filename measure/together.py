@@ -19,8 +19,7 @@ from decima.connect.cluster.standalone import HOST, StandaloneCluster, session
 from decima.connect.plugin.build import plugin_jar
 from decima.core.errors import SparkError
 from measure.alone import ENDING, finish_logs
-from measure.experiment import Outcome
-from measure.plan import Block, Plan
+from measure.experiment import Block, Outcome, Plan
 from measure.records import CONTROL, LOGS, BatchRun, QueryTimes, query_id, warm_up_key
 
 if TYPE_CHECKING:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from decima.connect.cluster import machine, tpch_queries, tpch_tables
-from decima.connect.cluster.standalone import StandaloneCluster
+from decima.connect.cluster import machine, tpch_queries
 from measure.alone import KINDS, Measurement, PlannedApplication
-from measure.experiment import Experiment
-from measure.plan import Plan
-from measure.records import AloneRun, BatchRecord
-from measure.together import SparkBench
+from measure.experiment import Experiment, Plan
 
 ALONE, MIX = "alone", "mix"  # folders
 ROUNDS = 4  # of the queries alone before the first mix; the first one compiles their code
@@ -52,26 +47,3 @@ class Validation:
         """Experiment that measures the mixes, with the runs that its folder already holds."""
         about = {"schedulers": {}, "machine": machine.describe()}
         return Experiment(self.folder / MIX, self.plan, about, foreign_limit=FOREIGN_LIMIT)
-
-    def measure_alone(self, data: Path | None, finished: Callable[[AloneRun], None] = lambda run: None) -> None:
-        """Measure the missing runs of queries alone.
-
-        Raises:
-            SparkError: Spark or the generator is missing or fails.
-        """
-        measurement = self.alone(data)
-        if measurement.total():
-            measurement.measure(finished)
-
-    def measure_mixes(self, data: Path | None, finished: Callable[[BatchRecord], None] = lambda record: None) -> None:
-        """Measure the missing mixes.
-
-        Raises:
-            SparkError: Spark or the generator is missing or fails.
-        """
-        experiment = self.mixes()
-        if not experiment.missing():
-            return
-        folder = tpch_tables.generate(self.scale, data)
-        with StandaloneCluster(executors=self.executors, memory_mb=self.memory_mb) as cluster:
-            experiment.measure(SparkBench(cluster, self.plan, experiment.folder, folder, {}), finished)

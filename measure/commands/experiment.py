@@ -13,7 +13,7 @@ from decima.core.progress import progress_bar
 
 if TYPE_CHECKING:
     from decima.systems.spark.schedulers import Scheduler
-    from measure.plan import Plan
+    from measure.experiment import Plan
 
 TUNED = "weighted_fair"
 TUNING_BATCHES = 40
@@ -69,8 +69,7 @@ def experiment(
     from decima.systems.spark.schedulers import scheduler_text
     from measure import results
     from measure.collect import collect
-    from measure.experiment import Experiment
-    from measure.plan import DEFAULT_SCHEDULERS, Plan
+    from measure.experiment import DEFAULT_SCHEDULERS, Experiment, Plan
     from measure.records import BatchRecord
     from measure.together import SparkBench
 

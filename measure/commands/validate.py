@@ -42,9 +42,11 @@ def validate(
     """
     from decima.connect.cluster.machine import check_memory, require_spark
     from decima.connect.cluster.processes import ended_by_signals
-    from decima.connect.cluster.tpch_tables import generator
+    from decima.connect.cluster.standalone import StandaloneCluster
+    from decima.connect.cluster.tpch_tables import generate, generator
     from measure.fidelity.tables import fidelity_tables
     from measure.logs import read_alone, read_mixes
+    from measure.together import SparkBench
     from measure.validation import ALONE, MIX, Validation
 
     check_folder(out)
@@ -54,11 +56,18 @@ def validate(
     validation = Validation(out, scale, executors, repetitions, memory_mb, seed)
     with ended_by_signals():
         if alone:
-            with progress_bar("queries alone", validation.alone(data).total(), "run") as bar:
-                validation.measure_alone(data, lambda run: bar.update())
-        total = sum(len(block.runs) for block in validation.mixes().missing())
+            queries = validation.alone(data)
+            with progress_bar("queries alone", queries.total(), "run") as bar:
+                if queries.total():
+                    queries.measure(lambda run: bar.update())
+        mixes = validation.mixes()
+        total = sum(len(block.runs) for block in mixes.missing())
         with progress_bar("mixes", total, "mix") as bar:
-            validation.measure_mixes(data, lambda record: bar.update(not record.contended))
+            if total:
+                folder = generate(scale, data)
+                with StandaloneCluster(executors=executors, memory_mb=memory_mb) as cluster:
+                    bench = SparkBench(cluster, validation.plan, mixes.folder, folder, {})
+                    mixes.measure(bench, lambda record: bar.update(not record.contended))
     tables = fidelity_tables(read_alone(out / ALONE) if alone else [], read_mixes(out / MIX), simulations, threads)
     for name, table in tables.items():
         write_table(out / f"{name}.csv", table)

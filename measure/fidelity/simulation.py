@@ -27,10 +27,10 @@ from decima.workload import arrivals, measured
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, at_level
 from decima.workload.sources import TRAINING_SEED
+from measure.experiment import Plan
 from measure.fidelity.runs import Measurements
 from measure.fidelity.variants import comparable, fill_first_waves, one_task_per_stage, with_levels
 from measure.logs import scheduler_of
-from measure.plan import Plan
 from measure.records import CONTROL
 
 if TYPE_CHECKING:

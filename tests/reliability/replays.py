@@ -6,6 +6,7 @@ Each function reads the files of one system and returns two documents with the s
 import csv
 import json
 import math
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,8 @@ from tests.placement_oracle import PlainPlacement
 WAVES = ("fresh", "first", "rest")
 # Sums in another order, and seconds that became ms again, differ in the last digits.
 RELATIVE, ABSOLUTE = 1e-9, 1e-6
+# Scores of placement that have another name in the file.
+SCORES = {"duration_s": "mean_duration_s", "good": "good_placements"}
 # The proof of an optimum leaves a millionth open.
 PROOF = 2e-6
 
@@ -149,11 +152,13 @@ def cloud(jobs_path, result_path, executors_path):
     ):
         good = str(run_s == job.duration_s)
         row = (int(job.id), placed_s, finish_s - run_s, finish_s, good, after - before)
-        executors += [row] * int(job.executors)
+        executors += [(*row, each) for each in range(int(job.executors))]
     responses_s = [end - job.arrival_s for job, end in zip(jobs.jobs, oracle.finish_s, strict=False)]
     bills = [(oracle.billed_s(vm), kind.price_per_hour / 3600) for vm, kind in enumerate(oracle.vms)]
+    used = Counter(int(row["vm"]) for row in log)
     found = {
         "executors": executors,
+        "complete": oracle.complete,
         "cost": oracle.cost(),
         "mean_duration_s": sum(oracle.run_s) / number,
         "response_s": sum(responses_s) / number,
@@ -161,13 +166,20 @@ def cloud(jobs_path, result_path, executors_path):
         "steps": len(log) + waits,
         "waits": waits,
         "reward": reward,
-        "vms": {vm: (billed_s, billed_s * price) for vm, (billed_s, price) in enumerate(bills)},
+        "vms": {vm: (billed_s, billed_s * price, used[vm]) for vm, (billed_s, price) in enumerate(bills)},
     }
+    found["scores"] = {key: found[SCORES.get(key, key)] for key in result["scores"]}
     said = {key: result[key] for key in found.keys() - {"executors"}}
-    said["vms"] = {row["vm"]: (row["billed_s"], row["cost"]) for row in result["vms"]}
+    said["vms"] = {row["vm"]: (row["billed_s"], row["cost"], row["executors"]) for row in result["vms"]}
     numbers = ("placed_s", "start_s", "finish_s")
     said["executors"] = [
-        (int(row["job"]), *(float(row[name]) for name in numbers), row["well_placed"], float(row["job_cost"]))
+        (
+            int(row["job"]),
+            *(float(row[name]) for name in numbers),
+            row["well_placed"],
+            float(row["job_cost"]),
+            int(row["executor"]),
+        )
         for row in log
     ]
     return said, found

@@ -6,6 +6,7 @@ import gc
 import hashlib
 import multiprocessing
 import resource
+import signal
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -57,7 +58,8 @@ class RuleScorer:
         begin = perf_counter()
         line = {"file": str(path), "sha256": _digest(path)} | self._about
         if self._pool is None:
-            self._pool = multiprocessing.get_context("spawn").Pool(1)
+            # Ctrl-C is for this process, which then ends the other one.
+            self._pool = multiprocessing.get_context("spawn").Pool(1, signal.signal, (signal.SIGINT, signal.SIG_IGN))
             self._pool.apply(_begin, tuple(self._about.values()))
         try:
             line |= self._pool.apply_async(_line, (*self._about.values(), path)).get(self.limit_s)
@@ -113,7 +115,7 @@ def _line(name: str, use: str, path: Path) -> dict[str, Any]:
     """Line of a heuristic without its file; ``error`` where there is no score."""
     try:
         return _scores(*_shared(name, use), path)
-    except BaseException as error:
+    except Exception as error:
         return {"error": sentence(error)}
 
 

@@ -16,7 +16,8 @@ from decima.commands.shared.verbs import VerbGroup
 from decima.core.errors import ConfigError
 from decima.core.files import plain
 
-app = typer.Typer(cls=VerbGroup, help="Score schedulers on fixed tasks, with tuned heuristics.", no_args_is_help=True)
+HELP = "Score schedulers on fixed tasks, with tuned heuristics and bounds."
+app = typer.Typer(cls=VerbGroup, help=HELP, no_args_is_help=True)
 Tasks = Annotated[list[str] | None, option("NAME", "Only this task; may be repeated.", "--task", show_default="all")]
 USES = ("validation", "training", "test")
 ROW = "{:<18} {:>12} {:>12} {:>12} {:>8} {:>14}"
@@ -57,7 +58,7 @@ def run(
     out: options.ResultOut = None,
     workers: options.Workers = None,
 ) -> None:
-    """Run an entry on the tasks of its system, and show the bounds."""
+    """Run an entry on the tasks of its system and show the bounds."""
     from decima.bench.entries import entry_of
     from decima.bench.results import summary, write_result
     from decima.bench.run import run as run_tasks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,6 @@ from decima.commands.shared.options import option
 from decima.commands.shared.verbs import Verb
 from decima.core.errors import ConfigError
 from decima.plotting.words import count
-
-if TYPE_CHECKING:
-    pass
 
 
 def bound(

@@ -120,7 +120,7 @@ class StretchJob:
     """One stretch of a stream; its outcome also depends on task and weights."""
 
     sequence: Any  # jobs, a hashable description in the words of the system
-    seed: int  # source of task durations and of the policy's draws
+    seed: int  # random seed of task durations and of the policy
     until_s: float | None = None  # end; None: when all jobs are done
     begin: Pause | None = None  # where it begins; None: at time 0
     step_s: float | None = None  # time between two samples; None: there are none

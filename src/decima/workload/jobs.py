@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -106,11 +105,6 @@ class Workload:
 
     def __deepcopy__(self, memo: dict) -> Workload:
         return self  # nothing of it can change
-
-    @property
-    def slug(self) -> str:
-        """Label for file names: lower case, words joined by hyphens."""
-        return re.sub(r"[^a-z0-9]+", "-", self.label.lower()).strip("-") or "workload"
 
     @cached_property
     def profiles(self) -> tuple[JobProfile, ...]:

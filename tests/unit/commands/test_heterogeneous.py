@@ -3,7 +3,6 @@
 import importlib
 import json
 import re
-from pathlib import Path
 
 import pandas
 import pytest
@@ -14,7 +13,6 @@ from decima.systems.heterogeneous.optimum.exact import PrioritySearch
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
 from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
 
-MODELS = Path(__file__).parents[3] / "models"
 HETEROGENEOUS = ("--system", "heterogeneous")
 SIMULATE = ("simulate", *HETEROGENEOUS, "--scheduler")
 CHECK = ("workload", "check")

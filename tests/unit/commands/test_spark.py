@@ -118,8 +118,7 @@ def test_measured_runs_are_compared_and_written(tmp_path, monkeypatch, installed
     write_folders(tmp_path, [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
     # Everything is there: nothing is left to be measured.
     monkeypatch.setattr(Validation, "mixes", lambda _: SimpleNamespace(missing=list))
-    monkeypatch.setattr(Validation, "measure_alone", lambda *_: None)
-    monkeypatch.setattr(Validation, "measure_mixes", lambda *_: None)
+    monkeypatch.setattr(Measurement, "measure", lambda *_: None)
     shown = show("spark", "validate", "--out", tmp_path, "--simulations", 2, "--threads", 1)
     lines = shown.splitlines()
     assert lines[-1] == f"wrote fidelity_runs.csv, fidelity_floor.csv, fidelity_summary.csv to {tmp_path}"

@@ -102,10 +102,6 @@ def test_what_is_there_is_not_fetched_again(mirror, tmp_path):
     assert {path: path.stat().st_ino for path in raw.rglob("*.npy")} == first
 
 
-def files_in(folder):
-    return sorted(path.name for path in folder.rglob("*") if path.is_file())
-
-
 def test_status_tells_missing_and_damaged_files(tmp_path, monkeypatch):
     raw = tmp_path / "data" / "raw" / "tpch"
     write_set(raw, monkeypatch, FILES)

@@ -10,8 +10,8 @@ from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Job, Workload
 from decima.workload.measured import profile_name
 from decima.workload.profile import at_level
+from measure.experiment import Plan
 from measure.fidelity.simulation import RecordedOrder, cluster_settings
-from measure.plan import Plan
 from measure.records import (
     CONTROL,
     AloneRun,

@@ -7,8 +7,7 @@ import pytest
 
 from decima.connect.cluster.contention import Load
 from decima.core.errors import ConfigError, SparkError
-from measure.experiment import Experiment, Outcome
-from measure.plan import Plan
+from measure.experiment import Experiment, Outcome, Plan
 from measure.records import CONTROL, BatchRecord, QueryTimes, read_records
 
 SMALL = Plan(0.25, executors=2, queries=3, batches=2, repetitions=2, schedulers=("fifo", "fair"), rounds_per_start=3)

@@ -13,8 +13,7 @@ from experiments.decima import s07_real_spark as real_spark
 from measure import collect as collecting
 from measure import results
 from measure.collect import collect
-from measure.experiment import Experiment
-from measure.plan import Plan
+from measure.experiment import Experiment, Plan
 from measure.records import CONTROL, BatchRecord, QueryTimes, query_id, write_record
 
 PLAN = Plan(0.5, executors=2, queries=2, batches=1, repetitions=2, schedulers=("fifo", "fair"), warmups=0)

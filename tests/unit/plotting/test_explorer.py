@@ -2,7 +2,6 @@
 
 import html
 import re
-import time
 
 import numpy as np
 import pandas
@@ -146,17 +145,6 @@ class TestPage:
         busy_s = (tasks["finish_s"] - tasks["start_s"]).sum()
         assert (gaps["right"] - gaps["left"]).sum() + busy_s == pytest.approx(2 * tasks["finish_s"].max())
 
-    def test_a_large_run_is_quickly_written_in_blocks(self):
-        jobs = decima.workload.embedded_batch(n=20, seed=0)
-        result = decima.simulate(jobs, "fair", executors=10, log=True)
-        assert len(result.log.job) > 15_000
-        begin = time.process_time()
-        chart = explore(result).layout.select_one({"name": "gantt 0"})
-        assert time.process_time() - begin < 10.0
-        assert len(chart.select_one({"name": "blocks 0"}).data_source.data["left"]) < 2000
-        assert len(chart.select_one({"name": "tasks 0"}).data_source.data["left"]) == len(result.log.job)
-        assert chart.output_backend == "webgl"
-
     def test_slots_are_hatched_where_there_are_any_and_those_that_overlap_once(self):
         plain = explore(run()).layout
         assert plain.select_one({"name": "slots 0"}) is None
@@ -191,9 +179,6 @@ class TestPage:
         other = Workload((Job(profile("late", (1, 1000, ()))),), "one job")
         with pytest.raises(ConfigError, match=r"different jobs .*'two <jobs>' and 'one job'"):
             explore(run(), run(jobs=other))
-
-
-BOX = FIND + "return Bokeh.index.find_one_by_id(named(arguments[0])[0].id).el.getBoundingClientRect().toJSON()"
 
 
 class Page:
@@ -254,18 +239,6 @@ class TestBrowser:
         assert page.shown("veil 0") == [0]
         page.choose("no job")
         page.browser.wait(lambda _: page.shown("chosen 0") == [])
-
-    def test_on_a_narrow_screen_the_dag_is_below(self, browser, tmp_path):
-        explore(run()).save(tmp_path / "narrow.html")
-        size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        try:
-            Page(browser, tmp_path / "narrow.html")
-            chart, dag = (browser.execute_script(BOX, name) for name in ("gantt 0", "dag"))
-        finally:
-            browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        assert chart["width"] >= 300
-        assert dag["top"] >= chart["bottom"]
 
     def test_the_page_complains_of_nothing(self, page):
         messages = [entry["message"] for entry in page.browser.get_log("browser") if entry["level"] == "SEVERE"]

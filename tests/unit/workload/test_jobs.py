@@ -76,13 +76,6 @@ def test_universe_holds_the_profiles_that_jobs_were_drawn_from():
         Workload((Job(two),), "mine", (one, other))
 
 
-@pytest.mark.parametrize(
-    ("label", "slug"), [("TPC-H", "tpc-h"), ("embedded synthetic", "embedded-synthetic"), ("é", "workload")]
-)
-def test_slug_is_the_label_for_file_names(label, slug):
-    assert Workload((Job(make_profile()),), label).slug == slug
-
-
 def test_describe_is_in_seconds():
     profile = make_profile(
         make_stage("a", 10, fresh=[[]], first=[[]], rest=[[500]]),

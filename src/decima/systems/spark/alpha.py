@@ -50,14 +50,6 @@ class AlphaSweep:
         """``weighted_fair`` with the best single setting."""
         return make_scheduler("weighted_fair", **self.best())
 
-    def scores(self, **setting) -> np.ndarray:
-        """float64 [workloads], scores of one setting, the best by default."""
-        chosen = self.best() | setting
-        rows = np.logical_and.reduce([self.table[name] == chosen[name] for name in _SETTING])
-        if not rows.any():
-            raise ConfigError(f"the sweep has no setting {chosen}")
-        return self.table["avg_jct_s"].to_numpy()[rows]
-
     def per_workload(self) -> pandas.DataFrame:
         """Best setting of each workload ("on each experiment"): seed, setting, avg_jct_s.
 
@@ -65,27 +57,6 @@ class AlphaSweep:
         """
         rows = self.table.groupby("seed", sort=False)["avg_jct_s"].idxmin()
         return self.table.loc[rows, ["seed", *_SETTING, "avg_jct_s"]].reset_index(drop=True)
-
-    def __str__(self) -> str:
-        return f"{self._headline()}\n{self._shown().to_string(index=False)}"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self._headline()}</p>{self._shown().to_html(index=False, border=0)}"
-
-    def _headline(self) -> str:
-        best = self.best()
-        share = "sticky" if best["sticky"] else "strict"
-        each = self.per_workload()["avg_jct_s"].mean()
-        return (
-            f"weighted fair, {self.table['seed'].nunique()} workloads: best alpha {best['alpha']:g} "
-            f"({share} share, stage rule {best['stage_rule']}, order {best['order']}): average JCT "
-            f"{self.scores().mean():.1f} s; best setting of each workload: {each:.1f} s"
-        )
-
-    def _shown(self) -> pandas.DataFrame:
-        curve = self.curve()
-        rows = curve.groupby(_SETTING[:3], sort=False)["avg_jct_s"].idxmin()
-        return curve.loc[rows].sort_values("avg_jct_s", kind="stable").round(2)
 
 
 def alpha_sweep(

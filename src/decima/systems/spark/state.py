@@ -464,7 +464,7 @@ def offers(state: ClusterState, again: bool = False) -> Iterator[None]:
             yield
 
 
-# ---- one seed, several independent sources of chance ----------------------------------------------------------------
+# ---- one seed, several independent random generators --------------------------------------------------------------
 
 
 def spawn_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:

@@ -87,32 +87,6 @@ def test_task_without_another_field_is_kept(drop):
     assert next(iter(records.tasks.texts["status"])) == ("failed" if drop == "Task End Reason" else "success")
 
 
-def test_task_of_spark_2():
-    """Spark 2.4 has neither partition ids nor task executor metrics."""
-    updates = [{"ID": 1, "Name": "internal.metrics.executorRunTime", "Update": 1100, "Value": 5500}]
-    info = {"Host": "worker-3", "Locality": "NODE_LOCAL", "Speculative": False, "Getting Result Time": 0}
-    metrics = {
-        "Executor Deserialize Time": 20,
-        "Executor Run Time": 1100,
-        "Executor CPU Time": 900000000,
-        "Result Size": 1000,
-        "JVM GC Time": 12,
-        "Result Serialization Time": 1,
-        "Shuffle Read Metrics": {"Remote Bytes Read": 10, "Local Bytes Read": 5, "Fetch Wait Time": 0},
-        "Shuffle Write Metrics": {"Shuffle Bytes Written": 77, "Shuffle Records Written": 2},
-        "Input Metrics": {"Bytes Read": 1000, "Records Read": 10},
-        "Output Metrics": {"Bytes Written": 0, "Records Written": 0},
-        "Updated Blocks": [],
-    }
-    fields = {"kind": "ShuffleMapTask", "info": info | {"Accumulables": updates}, "Task Metrics": metrics}
-    tasks = read(task_end(17, 4, 0, 1200, 5, "3", **fields)).tasks
-    numbers = {"task_id": 17, "spark_stage_id": 4, "stage_attempt": 0, "partition": 5, "attempt": 0}
-    numbers |= {"launch_ms": T0, "finish_ms": T0 + 1200}
-    assert {name: values[0] for name, values in tasks.numbers.items()} == numbers
-    assert tasks.metrics["cpu_ms"][0] == 900.0
-    assert tasks.metrics["shuffle_read_bytes"][0] == 15.0
-
-
 def test_events_that_do_not_fit_together_are_noted():
     start = job_start(0, [stage(0)], 100)
     records = read(

@@ -80,21 +80,6 @@ def test_task_counts_that_differ_are_reported_and_the_most_frequent_is_kept(tmp_
     assert note["detail"] == "q, stage-0: 2 tasks in 1 runs, 3 tasks in 2 runs"
 
 
-def test_sql_executions_without_a_name_are_merged_by_stages_operators_and_task_counts(tmp_path):
-    def run(number, name, tasks=1, key="spark.sql.execution.id"):
-        at = 100 * number
-        ends = [task_end(10 * number + index, number, at, at + 5, index) for index in range(tasks)]
-        start = job_start(number, [stage(number, tasks, (), number, name)], at, **{key: str(number)})
-        return [start, *ends, job_end(number, at + 5)]
-
-    runs = [*run(1, "Scan a"), *run(2, "Scan b"), *run(3, "Scan a"), *run(4, "Scan a", 2)]
-    collected = collect(tmp_path, [executor_added(), *runs, *run(5, "Scan a", key="spark.jobGroup.id")])
-    names = ["log-0/execution-1", "log-0/execution-2", "log-0/execution-4", "log-0/group-5"]
-    assert [each.name for each in collected.profiles] == names
-    assert collected.runs[collected.runs.job == names[0]]["query"].tolist() == ["execution-1", "execution-3"]
-    assert "execution-3 with log-0/execution-1" in set(collected.report.table["detail"])
-
-
 def test_sizes_are_means_over_the_runs():
     collected = collect_profiles([read_event_log(LOGS / "queries.zstd")])
     assert [profile.name for profile in collected.profiles] == ["join", "subquery", "scan"]

@@ -104,38 +104,6 @@ def test_slow_and_silent_connections_are_closed():
         require_works(service.target)
 
 
-def test_slow_senders_and_readers_hold_up_nobody():
-    """Requests whose bytes come slowly, and clients that do not read what they are told."""
-    with running(sessions_of("fair")) as service, contextlib.ExitStack() as stack:
-        # A call as gRPC sends it, up to the last byte of its message.
-        headers = b"\x83\x86\x04\x1e/decima.service.Scheduler/Open\x01\x09127.0.0.1"
-        headers += b"\x40\x0ccontent-type\x10application/grpc\x40\x02te\x08trailers"
-        message = b"\0\0\0\0\x04" + protocol.OpenRequest(version=1, executors=4).SerializeToString()
-        call = PREFACE + frame(4, 0, 0, b"") + frame(1, 4, 1, headers) + frame(0, 1, 1, message)
-        with socket.create_connection(("127.0.0.1", service.port), 60) as connection:
-            connection.sendall(call)
-            until(lambda: len(service.sessions) == 1)  # these bytes are a call
-        slow = []
-        for _ in range(20):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 60))
-            connection.sendall(call[:-2])
-            slow.append(connection)
-        deaf = [stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 60)) for _ in range(20)]
-        for connection in deaf:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.sendall(call)
-        until(lambda: len(service.sessions) == 21)
-        require_works(service.target)
-        for connection in slow:
-            connection.sendall(call[-2:])
-        until(lambda: len(service.sessions) == 41)
-
-
-def frame(kind, flags, stream, payload):
-    """A frame of HTTP/2."""
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-
-
 def test_readers_who_send_a_byte_now_and_then_lose_their_connection(monkeypatch):
     """The time is that of the whole request, and the one who came first makes room."""
     monkeypatch.setattr(web, "READER_S", 1.0)

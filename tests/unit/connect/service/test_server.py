@@ -430,30 +430,3 @@ def test_grpc_is_loaded_by_those_who_use_it(statement):
     loaded = modules_after(statement)
     assert "decima" in loaded
     assert loaded.isdisjoint({"grpc", "google", "prometheus_client"})
-
-
-# The live page in a browser: what it shows of sessions and decisions.
-
-
-MARKED = "<b>me</b>"  # clients choose their names
-
-
-def rows(browser, table):
-    """Texts of the cells of a table, row by row; taken at once, since the page renews them."""
-    script = "return [...document.querySelectorAll(arguments[0] + ' tr')].map(r => [...r.cells].map(c => c.innerText))"
-    return browser.execute_script(script, f"#{table}")
-
-
-def test_sessions_jobs_and_decisions_are_shown(browser):
-    with running(sessions_of("fifo"), metrics_port=0, live=True) as service, ServiceClient(service.target) as client:
-        ClientSession(client, open_request(client=MARKED)).decide(full_request)
-        browser.get(f"http://127.0.0.1:{service.metrics_port}/live")
-        browser.wait(lambda driver: len(rows(driver, "last")) > 1)
-        session, shown, scheduler, executors, jobs, _ = rows(browser, "sessions")[1]
-        assert (shown, scheduler, executors, jobs) == (MARKED, "fifo", "4", "1")
-        assert rows(browser, "jobs")[1:] == [[session, "j", "1", "0", "0", "0", "0"]]
-        assert rows(browser, "last")[1][1:8] == [session, "fifo", "stage", "j", "0", "2", "2"]
-        assert "1 sessions, 1 decisions" in browser.find_element("id", "numbers").text
-    assert [
-        entry for entry in browser.get_log("browser") if "CSP" in entry["message"] or "Error" in entry["message"]
-    ] == []

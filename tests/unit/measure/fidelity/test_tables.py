@@ -9,6 +9,7 @@ from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
+from measure.experiment import Plan
 from measure.fidelity.simulation import (
     RecordedOrder,
     batch_workload,
@@ -19,7 +20,6 @@ from measure.fidelity.simulation import (
 from measure.fidelity.tables import FIRST_RUN, FRESH, MIX, REAL, WARM, fidelity_tables
 from measure.fidelity.variants import one_task_per_stage
 from measure.logs import read_alone, read_mixes
-from measure.plan import Plan
 from measure.records import append_alone_run
 from tests.unit.connect.planted_logs import measured_run, write_folders
 from tests.unit.measure.fidelity.test_simulation import LEVELS, job

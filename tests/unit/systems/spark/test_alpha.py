@@ -28,24 +28,18 @@ def test_sweep():
     best = sweep.best()
     chosen = curve.loc[curve.avg_jct_s.idxmin()]
     assert {name: chosen[name] for name in best} == best
-    assert sweep.scores().mean() == curve.avg_jct_s.min()
-    assert simulate(WORKLOADS[0], sweep.scheduler(), 10, 7).avg_jct_s == sweep.scores()[0]
+    assert sweep.scheduler().values.items() >= best.items()
 
     each = sweep.per_workload()
     assert list(each.seed) == [7, 8, 9]
     assert np.array_equal(each.avg_jct_s, [sweep.table.query("seed == @s").avg_jct_s.min() for s in each.seed])
-    assert each.avg_jct_s.mean() <= sweep.scores().mean()
-    assert f"best alpha {best['alpha']:g}" in str(sweep)
-    assert "<table" in sweep._repr_html_()
+    assert each.avg_jct_s.mean() <= curve.avg_jct_s.min()
 
 
 def test_order_is_arrival_when_left_out():
     pairs = alpha_sweep(WORKLOADS[:1], SETTINGS, (-1.0,), ((0, 2),))
     assert pairs.table.order.tolist() == [0]
     assert pairs.table.equals(alpha_sweep(WORKLOADS[:1], SETTINGS, (-1.0,), ((0, 2, 0),), workers=1).table)
-    assert pairs.scores(alpha=-1.0) == pairs.table.avg_jct_s[0]
-    with pytest.raises(ConfigError, match="no setting"):
-        pairs.scores(alpha=0.3)
 
 
 @pytest.mark.parametrize(

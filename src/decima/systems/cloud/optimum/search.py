@@ -212,11 +212,6 @@ class Problem:
     def __len__(self) -> int:
         return len(self.jobs.arrival)
 
-    @property
-    def longest(self) -> np.ndarray:
-        """float64 [jobs], run times when badly placed."""
-        return self.jobs.duration + self.jobs.duration * self.weights[2] / 100
-
     def loss(self, cost: np.ndarray, run_s: np.ndarray) -> float:
         """Loss of jobs from what they add to the bill and their run times."""
         return float(self.weights[0] * np.sum(cost) + self.weights[1] * np.sum(run_s))

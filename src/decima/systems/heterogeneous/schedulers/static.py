@@ -1,4 +1,4 @@
-"""List rules by priority, placed by DEFT or as in HEFT; CPOP, PEFT, DLS and MinMin with executor rules of their own."""
+"""List rules, and list schedulers with special executor rules: CPOP, PEFT, DLS, MinMin."""
 
 import numpy as np
 

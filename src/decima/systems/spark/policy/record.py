@@ -1,7 +1,7 @@
 """``EpisodeRecord``: the decisions of one episode as plain arrays."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -82,12 +82,6 @@ class EpisodeRecord:
             time_ms=np.append(self.time_ms, self.end_ms),
             area_ms=np.append(self.area_ms, self.end_area_ms),
         )
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of all arrays."""
-        values = (getattr(self, field.name) for field in fields(self))
-        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
 
 def bind_buffers(state: ClusterState, num_features: int, capacity: dict[str, int] | None = None) -> None:

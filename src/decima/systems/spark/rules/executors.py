@@ -1,6 +1,6 @@
-"""What an executor does next: run a task, move to another job, wait, or idle; commitments (§5.2).
+"""What an executor does next: run a task, move to another job, wait, or idle.
 
-A commitment promises executors to a stage, or to idling, before they are free.
+A commitment (§5.2) promises executors to a stage, or to idling, before they are free.
 """
 
 from decima.core.heap import heap_push
