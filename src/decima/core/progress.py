@@ -36,12 +36,12 @@ def progress_bar(label: str | None, total: float, unit: str = "it", *, done: flo
     bar_class = _bar_class()
     if label is None:
         return bar_class(disable=True)
-    options = {"total": total, "initial": done, "desc": label}
+    common = {"total": total, "initial": done, "desc": label}
     if sys.stderr.isatty():
-        return bar_class(**options, unit=unit, bar_format=_SHARE_BAR if share else None)
+        return bar_class(**common, unit=unit, bar_format=_SHARE_BAR if share else None)
     lines, unit = _Lines(), f"{unit}s" if unit.isalpha() else unit
     timing = {"delay": FIRST_LINE_S, "mininterval": FIRST_LINE_S, "miniters": 0}  # the clock alone decides
-    lines.bar = bar_class(**options, **timing, unit=unit, bar_format=_SHARE_LINE if share else _LINE, file=lines)
+    lines.bar = bar_class(**common, **timing, unit=unit, bar_format=_SHARE_LINE if share else _LINE, file=lines)
     return lines.bar
 
 

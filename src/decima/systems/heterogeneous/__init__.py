@@ -12,7 +12,7 @@ _EXPORTS = {
     "generators": ["canonical"],
     "json_format": ["load_instance", "load_schedule", "save_instance"],
     "optimum.bounds": ["lower_bound"],
-    "optimum.priority_search": ["search"],
+    "optimum.exact": ["search"],
     "result": ["Schedule", "metrics", "validate"],
     "schedulers.check": ["check_scheduler"],
     "schedulers.registry": ["list_schedulers", "make_scheduler"],
