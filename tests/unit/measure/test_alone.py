@@ -62,24 +62,20 @@ def test_queries_are_shuffled_the_same_way_every_time():
 
 
 @pytest.mark.parametrize(
-    ("scales", "executors", "repetitions", "message"),
+    ("values", "message"),
     [
-        ([], [1], 1, "scale factors"),
-        ([1.0, 1.0], [1], 1, "each once"),
-        ([-1.0], [1], 1, "positive"),
-        ([1.0], [0, 1], 1, "executor counts"),
-        ([float("nan")], [1], 1, "scale factors"),
-        ([1.0], [1], 0, "0 repetitions"),
+        (([], [1], 1), "scale factors"),
+        (([1.0, 1.0], [1], 1), "each once"),
+        (([-1.0], [1], 1), "positive"),
+        (([1.0], [0, 1], 1), "executor counts"),
+        (([float("nan")], [1], 1), "scale factors"),
+        (([1.0], [1], 0), "0 repetitions"),
+        (([1.0], [1, 2], 1, [3]), r"fresh executors at \[3\]"),
     ],
 )
-def test_plan_refuses(scales, executors, repetitions, message):
+def test_plan_refuses(values, message):
     with pytest.raises(ConfigError, match=message):
-        plan(scales, executors, repetitions)
-
-
-def test_fresh_executors_only_at_counts_of_the_plan():
-    with pytest.raises(ConfigError, match=r"fresh executors at \[3\]"):
-        plan([1.0], [1, 2], 1, [3])
+        plan(*values)
 
 
 def test_table_of_runs_reads_as_written(tmp_path):
