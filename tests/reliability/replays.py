@@ -139,7 +139,7 @@ def cloud(jobs_path, result_path, executors_path):
     jobs = exact_jobs(_rows(jobs_path))
     oracle, waits, moments, costs = PlainPlacement(jobs, exact(result["settings"])), 0, [], [0.0]
     for row in log:
-        while oracle.now_s + Fraction(1, 10**6) < Fraction(row["placed_s"]) and oracle.heap:
+        while not oracle.over and oracle.heap and oracle.now_s + Fraction(1, 10**6) < Fraction(row["placed_s"]):
             oracle.step(0)
             waits += 1
         now_s, reward = oracle.now_s, oracle.step(int(row["vm"]) + 1)
