@@ -78,6 +78,7 @@ def spark(jobs_path, result_path, tasks_path):
             task[3] / 1000.0,
             task[4] / 1000.0,
             row in getattr(oracle, "lost_rows", ()),
+            row in getattr(oracle, "killed_rows", ()),
         )
         for row, task in enumerate(run.tasks)
     ]
