@@ -78,6 +78,7 @@ def spark(jobs_path, result_path, tasks_path):
             task[3] / 1000.0,
             task[4] / 1000.0,
             row in getattr(oracle, "lost_rows", ()),
+            row in getattr(oracle, "killed_rows", ()),
         )
         for row, task in enumerate(run.tasks)
     ]
@@ -139,7 +140,7 @@ def cloud(jobs_path, result_path, executors_path):
     jobs = exact_jobs(_rows(jobs_path))
     oracle, waits, moments, costs = PlainPlacement(jobs, exact(result["settings"])), 0, [], [0.0]
     for row in log:
-        while oracle.now_s + Fraction(1, 10**6) < Fraction(row["placed_s"]) and oracle.heap:
+        while not oracle.over and oracle.heap and oracle.now_s + Fraction(1, 10**6) < Fraction(row["placed_s"]):
             oracle.step(0)
             waits += 1
         now_s, reward = oracle.now_s, oracle.step(int(row["vm"]) + 1)
@@ -151,7 +152,7 @@ def cloud(jobs_path, result_path, executors_path):
         jobs.jobs, moments, oracle.run_s, oracle.finish_s, costs, costs[1:], strict=False
     ):
         good = str(run_s == job.duration_s)
-        row = (int(job.id), placed_s, finish_s - run_s, finish_s, good, after - before)
+        row = (int(job.id), job.cores, job.memory_gb, placed_s, finish_s - run_s, finish_s, good, after - before)
         executors += [(*row, each) for each in range(int(job.executors))]
     responses_s = [end - job.arrival_s for job, end in zip(jobs.jobs, oracle.finish_s, strict=False)]
     bills = [(oracle.billed_s(vm), kind.price_per_hour / 3600) for vm, kind in enumerate(oracle.vms)]
@@ -171,7 +172,7 @@ def cloud(jobs_path, result_path, executors_path):
     found["scores"] = {key: found[SCORES.get(key, key)] for key in result["scores"]}
     said = {key: result[key] for key in found.keys() - {"executors"}}
     said["vms"] = {row["vm"]: (row["billed_s"], row["cost"], row["executors"]) for row in result["vms"]}
-    numbers = ("placed_s", "start_s", "finish_s")
+    numbers = ("cores", "memory_gb", "placed_s", "start_s", "finish_s")
     said["executors"] = [
         (
             int(row["job"]),

@@ -5,6 +5,7 @@ checkout. It prints, as JSON, which files of this checkout were opened meanwhile
 and whether another process was started; what decides whether something is computed does not count.
 """
 
+import cProfile
 import importlib
 import inspect
 import json
@@ -13,11 +14,12 @@ import sys
 import threading
 import traceback
 from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
-watching = []
-known = set()  # code that was counted, or never is
-found = {part: set() for part in ("opened", "called", "imported", "started")}
+watching, importing = [], []
+profilers = {}  # of each thread; one in Python would take most of the time
+found = {part: set() for part in ("opened", "imported", "started")}
 
 
 def audit(event, values):
@@ -27,32 +29,50 @@ def audit(event, values):
         found["started"].add(str(values[0]))
 
 
-def note(frame, event, _):
-    """Functions that are called but by a module that is being imported.
+def count(*_):
+    """Count the calls of this thread from here on, or no longer."""
+    profiler = profilers.setdefault(threading.get_ident(), cProfile.Profile(subcalls=False, builtins=False))
+    (profiler.enable if watching and not importing else profiler.disable)()
 
-    TensorFlow asks all modules that a function sees for names that they do not have.
-    """
-    code = frame.f_code
-    if event != "call" or code in known or not watching:
-        return
-    function = code.co_flags & inspect.CO_OPTIMIZED and code.co_qualname != "__getattr__"
-    if function and code.co_filename not in found["called"]:
-        while frame and frame.f_code.co_name != "<module>":
-            frame = frame.f_back
-        if frame is not None and frame.f_code.co_filename != __file__:
-            return  # perhaps it is called by others, too
-        found["called"].add(code.co_filename)
-    known.add(code)
+
+def begun(*_):
+    """A call in a thread that is not counted yet."""
+    if watching:
+        count()
+
+
+def without(execute):
+    """The function that executes a module; what is called meanwhile does not count, others may call it, too."""
+
+    def call(*values):
+        importing.append(values)
+        count()
+        try:
+            return execute(*values)
+        finally:
+            importing.pop()
+            count()
+
+    return call
+
+
+def called():
+    """Files of the functions that were counted; TensorFlow asks all modules for names that they do not have."""
+    codes = {entry.code for profiler in profilers.values() for entry in profiler.getstats()}
+    functions = (code for code in codes if not isinstance(code, str) and code.co_flags & inspect.CO_OPTIMIZED)
+    return {code.co_filename for code in functions if code.co_qualname != "__getattr__"}
 
 
 @contextmanager
 def only(on):
     before = watching[:]
     watching[:] = [True] * on
+    count()
     try:
         yield
     finally:
         watching[:] = before
+        count()
 
 
 def between(function, on):
@@ -80,14 +100,13 @@ def main(name, run):
     for needed in chosen.needs:
         tables.load(needed, run, kept=False)
     tables.load = between(tables.load, False)
-    threading.setprofile(note)
-    sys.setprofile(note)
+    threading.setprofile(begun)
+    SourceFileLoader.exec_module = without(SourceFileLoader.exec_module)
     tables.run_experiment(name, run)
     computed = tables.load(name, run, kept=False)
     of_tables = taken(ROOT)
     with only(True):
         drawn = [figures._draw_from(make, computed, run) for make in chosen.figures]
-    sys.setprofile(None)
     found_here = {"tables": of_tables, "figures": taken(ROOT)}
     for made in drawn:
         check_figure(made)
@@ -109,10 +128,11 @@ def check_figure(made):
 def taken(root):
     """What was found, relative to the checkout; what lies elsewhere counts only where it was opened."""
     found["imported"] |= {module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)}
+    found["called"] = called()
     inside = {part: [Path(each) for each in names if each.startswith(f"{root}/")] for part, names in found.items()}
     files = {part: sorted(str(each.relative_to(root)) for each in each_part) for part, each_part in inside.items()}
     here = [os.path.relpath(each) for each in found["opened"] if each.startswith(f"{os.getcwd()}/")]
-    for each in (known, *found.values()):
+    for each in (*profilers.values(), *found.values()):
         each.clear()
     return files | {"here": sorted(here)}
 

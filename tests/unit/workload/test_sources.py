@@ -198,6 +198,3 @@ def test_a_source_of_ones_own_needs_nothing_but_its_registration(monkeypatch):
         parse_jobs("toy:sizes=2g")
     with pytest.raises(WorkloadError, match="are not TPC-H queries"):
         get_source("toy").profile(10, 1)
-
-
-# Workflows of WfCommons as jobs of the Spark cluster.

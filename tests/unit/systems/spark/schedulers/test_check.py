@@ -65,57 +65,33 @@ def test_workloads_of_ones_own():
         check_scheduler("fiar")
 
 
-class WithoutDecide:
-    name = "x"
-
-    def reset(self, rng):
-        pass
+def broken(**parts):
+    """A scheduler whose parts are these."""
+    return type("Broken", (Greedy,), parts)()
 
 
-class WithoutReset(WithoutDecide):
-    reset = None
-
-    def decide(self, observation):
-        return Decision.idle()
-
-
-class WithoutName(Greedy):
-    name = ""
-
-
-class DecidesOnNothing(Greedy):
-    def decide(self):
-        return Decision.idle()
-
-
-class ResetsWithoutChance(Greedy):
-    def reset(self):
-        pass
-
-
-class Yields(Greedy):
-    def decide(self, observation):
-        yield Decision.idle()
+def yields(self, observation):
+    yield Decision.idle()
 
 
 @pytest.mark.parametrize(
-    ("broken", "message"),
+    ("scheduler", "message"),
     [
-        (WithoutDecide(), r"WithoutDecide has no method decide; expected decide\(observation\)"),
-        (WithoutReset(), r"WithoutReset has no method reset; expected reset\(rng\)"),
-        (WithoutName(), "WithoutName.name is ''; expected a non-empty string"),
-        (DecidesOnNothing(), r"DecidesOnNothing.decide\(\) cannot be called with one argument; expected decide\(self"),
-        (ResetsWithoutChance(), r"ResetsWithoutChance.reset\(\) cannot be called with one argument"),
-        (Yields(), "Yields.decide is a generator or a coroutine; expected a plain function"),
+        (broken(decide=None), r"Broken has no method decide; expected decide\(observation\)"),
+        (broken(reset=None), r"Broken has no method reset; expected reset\(rng\)"),
+        (broken(name=""), "Broken.name is ''; expected a non-empty string"),
+        (broken(decide=lambda _: None), r"Broken.decide\(\) cannot be called with one argument; expected decide\(self"),
+        (broken(reset=lambda _: None), r"Broken.reset\(\) cannot be called with one argument"),
+        (broken(decide=yields), "Broken.decide is a generator or a coroutine; expected a plain function"),
         (Greedy, r"got the class Greedy; expected an object of it: Greedy\(\) with parentheses"),
         (Greedy().decide, "method has no method reset"),
         (lambda observation: Decision.idle(), "a plain function is not enough, give it a class"),
         (None, "NoneType has no method reset"),
     ],
 )
-def test_missing_parts_of_the_interface(broken, message):
+def test_missing_parts_of_the_interface(scheduler, message):
     with pytest.raises(SchedulerError, match=message):
-        check_scheduler(broken)
+        check_scheduler(scheduler)
 
 
 # ---- broken decisions -----------------------------------------------------------------------------------------------
@@ -123,7 +99,7 @@ def test_missing_parts_of_the_interface(broken, message):
 
 def deciding(function):
     """A scheduler that decides by this function of itself and the observation."""
-    return type("Broken", (Greedy,), {"name": "broken", "decide": function})()
+    return broken(name="broken", decide=function)
 
 
 def raises_after_a_while(self, observation):
@@ -184,12 +160,11 @@ def test_limits_of_one_mode_do_not_suit_the_other():
 
 
 def test_failing_reset():
-    class Fails(Greedy):
-        def reset(self, rng):
-            raise RuntimeError("no model loaded")
+    def fails(self, rng):
+        raise RuntimeError("no model loaded")
 
     with pytest.raises(SchedulerError, match="reset raised RuntimeError: no model loaded"):
-        check_scheduler(Fails())
+        check_scheduler(broken(reset=fails))
 
 
 # ---- broken promises ------------------------------------------------------------------------------------------------
