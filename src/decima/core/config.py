@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import tomllib
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +14,9 @@ import platformdirs
 DISTRIBUTION = "decima-sched"
 DATA_DIR_VARIABLE = "DECIMA_DATA_DIR"
 MIRROR_VARIABLE = "DECIMA_DATA_MIRROR"
+KERNELS_VARIABLE = "NUMBA_CACHE_DIR"  # of Numba
+# Folders that are removed when the process ends.
+_KEPT: list[tempfile.TemporaryDirectory] = []
 
 
 def checkout_root(start: Path | None = None) -> Path | None:
@@ -57,6 +62,32 @@ def mirror_dir() -> Path | None:
     """Local copy of the public data sets to fetch from (`$DECIMA_DATA_MIRROR`), or None when unset."""
     chosen = os.environ.get(MIRROR_VARIABLE)
     return Path(chosen).expanduser().absolute() if chosen else None
+
+
+def kernels_folder() -> str:
+    """Folder of compiled functions: `$NUMBA_CACHE_DIR`, else one in the user's cache."""
+    return _writable(os.environ.get(KERNELS_VARIABLE) or platformdirs.user_cache_dir(DISTRIBUTION))
+
+
+@cache
+def _writable(folder: str) -> str:
+    """The folder, or where it cannot be written one that ends with this process.
+
+    Numba would keep its files beside the sources then, under a name that knows nothing of what a function calls.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        warnings.warn(
+            f"compiled code cannot be kept in {folder} ({error.strerror}), so that every process compiles it again; "
+            "let NUMBA_CACHE_DIR name a folder that can be written",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        _KEPT.append(tempfile.TemporaryDirectory(prefix="decima-kernels-"))
+        return _KEPT[-1].name
 
 
 def _is_project(pyproject: Path) -> bool:
