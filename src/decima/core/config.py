@@ -14,9 +14,7 @@ import platformdirs
 DISTRIBUTION = "decima-sched"
 DATA_DIR_VARIABLE = "DECIMA_DATA_DIR"
 MIRROR_VARIABLE = "DECIMA_DATA_MIRROR"
-KERNELS_VARIABLE = "NUMBA_CACHE_DIR"  # of Numba
-# Folders that are removed when the process ends.
-_KEPT: list[tempfile.TemporaryDirectory] = []
+_KEPT: list[tempfile.TemporaryDirectory] = []  # removed when the process ends
 
 
 def checkout_root(start: Path | None = None) -> Path | None:
@@ -66,7 +64,7 @@ def mirror_dir() -> Path | None:
 
 def kernels_folder() -> str:
     """Folder of compiled functions: `$NUMBA_CACHE_DIR`, else one in the user's cache."""
-    return _writable(os.environ.get(KERNELS_VARIABLE) or platformdirs.user_cache_dir(DISTRIBUTION))
+    return _writable(os.environ.get("NUMBA_CACHE_DIR") or platformdirs.user_cache_dir(DISTRIBUTION))
 
 
 @cache
