@@ -43,6 +43,12 @@ def test_workloads_and_schedulers_come_without_tensorflow_and_plots():
     assert loaded.isdisjoint({"matplotlib", "seaborn"} | LEARNING)
 
 
+@pytest.mark.parametrize("verb", ["doctor", "models"])
+def test_commands_that_simulate_nothing_load_no_compiler(verb):
+    command = [sys.executable, "-X", "importtime", "-m", "decima", verb]
+    assert "numba" not in subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
 def test_libraries_of_the_policy_import_under_the_filters_of_this_suite():
     for name in ("tensorflow", "spektral", "tensorboard", "h5py"):
         import_module(name)

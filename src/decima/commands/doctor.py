@@ -87,7 +87,6 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     import psutil
 
     from decima.core import config
-    from decima.core.cache import kernels_folder
     from decima.learning.store import list_policies
     from decima.workload import tpch_available
     from decima.workload.embedded import PATH
@@ -106,7 +105,7 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     yield "stored policies", f"{policies}, see 'decima models'", "" if policies else lack
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        folder = Path(kernels_folder())
+        folder = Path(config.kernels_folder())
     sizes = [path.stat().st_size for path in folder.glob("kernels-*/**/*") if path.is_file()]
     yield (
         "compiled code",

@@ -7,20 +7,16 @@ edit compiles anew what depends on the edited file, and nothing else.
 
 import hashlib
 import re
-import tempfile
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numba
-import platformdirs
 
 from decima.core.array_checks import CHECKED
+from decima.core.config import kernels_folder
 
 _ROOT = Path(__file__).parent.parent
-# Folders that are removed when the process ends.
-_KEPT: list[tempfile.TemporaryDirectory] = []
 # Imports at the beginning of a line: those inside functions, or for type checkers only, play no part in compiled code.
 _IMPORT = re.compile(r"^(?:from (decima[\w.]*) import (\([^)]*\)|[^\n]*)|import (decima[\w.]*))", re.MULTILINE)
 
@@ -38,32 +34,6 @@ def cached(decorate: Callable) -> Callable:
             numba.config.CACHE_DIR = previous
 
     return wrap
-
-
-def kernels_folder() -> str:
-    """Folder of compiled functions: ``NUMBA_CACHE_DIR``, else one in the user's cache."""
-    return _writable(numba.config.CACHE_DIR or platformdirs.user_cache_dir("decima-sched"))
-
-
-@cache
-def _writable(folder: str) -> str:
-    """The folder, or where it cannot be written one that ends with this process.
-
-    Numba would keep its files next to the sources then, under a name that knows nothing of what a function calls.
-    """
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError as error:
-        warnings.warn(
-            f"compiled code cannot be kept in {folder} ({error.strerror}), so that every process compiles it again; "
-            "let NUMBA_CACHE_DIR name a folder that can be written",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        _KEPT.append(tempfile.TemporaryDirectory(prefix="decima-kernels-"))
-        return _KEPT[-1].name
 
 
 @cache

@@ -1,7 +1,9 @@
 """Folders of data on disk; writers create the folders that they need."""
 
 import os
+import tempfile
 import tomllib
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import platformdirs
 DISTRIBUTION = "decima-sched"
 DATA_DIR_VARIABLE = "DECIMA_DATA_DIR"
 MIRROR_VARIABLE = "DECIMA_DATA_MIRROR"
+_KEPT: list[tempfile.TemporaryDirectory] = []  # removed when the process ends
 
 
 def checkout_root(start: Path | None = None) -> Path | None:
@@ -55,6 +58,32 @@ def mirror_dir() -> Path | None:
     """Local copy of the public data sets to fetch from (`$DECIMA_DATA_MIRROR`), or None when unset."""
     chosen = os.environ.get(MIRROR_VARIABLE)
     return Path(chosen).expanduser().absolute() if chosen else None
+
+
+def kernels_folder() -> str:
+    """Folder of compiled functions: `$NUMBA_CACHE_DIR`, else one in the user's cache."""
+    return _writable(os.environ.get("NUMBA_CACHE_DIR") or platformdirs.user_cache_dir(DISTRIBUTION))
+
+
+@cache
+def _writable(folder: str) -> str:
+    """The folder, or where it cannot be written one that ends with this process.
+
+    Numba would keep its files beside the sources then, under a name that knows nothing of what a function calls.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        warnings.warn(
+            f"compiled code cannot be kept in {folder} ({error.strerror}), so that every process compiles it again; "
+            "let NUMBA_CACHE_DIR name a folder that can be written",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        _KEPT.append(tempfile.TemporaryDirectory(prefix="decima-kernels-"))
+        return _KEPT[-1].name
 
 
 def _is_project(pyproject: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decima.core import cache
+from decima.core import cache, config
 from decima.core.cache import cache_key, cached, import_closure
 
 
@@ -60,21 +60,23 @@ def test_functions_from_elsewhere_depend_on_the_whole_package(monkeypatch):
 def test_the_cache_lies_in_a_folder_of_the_key(monkeypatch, tmp_path):
     import numba
 
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    before = numba.config.CACHE_DIR
     seen = []
     cached(lambda function: seen.append(numba.config.CACHE_DIR))(closure)
     assert seen == [str(tmp_path / f"kernels-{cache_key(__name__)}")]
-    assert str(tmp_path) == numba.config.CACHE_DIR
+    assert before == numba.config.CACHE_DIR
 
 
 def test_where_nothing_can_be_kept_the_cache_ends_with_the_process(monkeypatch, tmp_path):
     import numba
 
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    before = numba.config.CACHE_DIR
     seen = []
     with pytest.warns(RuntimeWarning, match=r"compiled code cannot be kept in .*/cache \(Not a directory\)"):
         cached(lambda function: seen.append(numba.config.CACHE_DIR))(closure)
     cached(lambda function: seen.append(numba.config.CACHE_DIR))(closure)  # says so once
-    assert seen[0] == seen[1] == str(cache._KEPT[-1].name + f"/kernels-{cache_key(__name__)}")
-    assert str(tmp_path / "file" / "cache") == numba.config.CACHE_DIR
+    assert seen[0] == seen[1] == str(config._KEPT[-1].name + f"/kernels-{cache_key(__name__)}")
+    assert before == numba.config.CACHE_DIR

@@ -158,6 +158,41 @@ def test_vectors_of_gymnasium(name, mode):
     envs.close()
 
 
+#: Options of short episodes.
+SHORT = {
+    "decima/SparkCluster-v0": {"workload": "synthetic:n=3,sizes=xs", "executors": 5},
+    FLAT_ID: {"workload": "synthetic:n=3,sizes=xs", "executors": 5},
+    "decima/VmPlacement-v0": {"workload": "generated:n=8"},
+    "decima/HeterogeneousExecutors-v0": {"workload": "random:nodes=9", "decision": "idle"},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_vector_begins_episodes_as_single_environments_do(name):
+    """The step after the end of an episode ignores the action and begins the next one, with its masks."""
+    envs = gymnasium.make_vec(name, num_envs=2, vectorization_mode="sync", **SHORT[name])
+    alone = [gymnasium.make(name, **SHORT[name]) for _ in range(2)]
+    envs.reset(seed=3)
+    for seed, env in enumerate(alone, 3):
+        env.reset(seed=seed)
+    over, ends = np.zeros(2, dtype=bool), 0
+    while ends < 5:
+        masks = envs.call("action_masks")
+        for env, mask, ended in zip(alone, masks, over, strict=True):
+            assert mask.any() == (not ended)
+            assert mask.tolist() == env.get_wrapper_attr("action_masks")().tolist()
+        actions = np.array([First(env).predict(None, mask)[0] for env, mask in zip(alone, masks, strict=True)])
+        seen, rewards, *endings, _ = envs.step(actions)
+        for row, env in enumerate(alone):
+            outcome = (env.reset()[0], 0.0, False, False) if over[row] else env.step(actions[row])[:4]
+            observation = {key: values[row] for key, values in seen.items()} if isinstance(seen, dict) else seen[row]
+            assert data_equivalence(observation, outcome[0], exact=True)
+            assert (rewards[row], *(ending[row] for ending in endings)) == outcome[1:]
+        over = endings[0] | endings[1]
+        ends += over.sum()
+    envs.close()
+
+
 class First:
     """Model that takes the first action that may be taken."""
 
@@ -170,18 +205,10 @@ class First:
         self.parts = getattr(env.action_space, "nvec", None)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "run"),
-    [
-        ("decima/SparkCluster-v0", {"workload": "synthetic:n=3,sizes=xs", "executors": 5}, {"executors": 5}),
-        (FLAT_ID, {"workload": "synthetic:n=3,sizes=xs", "executors": 5}, {"executors": 5}),
-        ("decima/VmPlacement-v0", {"workload": "generated:n=8"}, {}),
-        ("decima/HeterogeneousExecutors-v0", {"workload": "random:nodes=9", "decision": "idle"}, {}),
-    ],
-)
-def test_a_model_is_a_scheduler_of_its_system(name, options, run):
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_is_a_scheduler_of_its_system(name):
     """It makes the decisions that it makes in the environment, about the same observations."""
-    env = gymnasium.make(name, **options)
+    env = gymnasium.make(name, **SHORT[name])
     model = First(env)
     observation, _ = env.reset(seed=3)
     over = False
@@ -190,6 +217,7 @@ def test_a_model_is_a_scheduler_of_its_system(name, options, run):
         observation, _, terminated, truncated, _ = env.step(action)
         over = terminated or truncated
     scheduler = decima.as_scheduler(model, env, name="first")
+    run = {"executors": 5} if "executors" in SHORT[name] else {}
     result = decima.simulate(env.unwrapped._workload, scheduler, seed=3, **run)
     assert result.scheduler == "first"
     np.testing.assert_array_equal(result.outcome.completion_ms, env.unwrapped.result().outcome.completion_ms)
