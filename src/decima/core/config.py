@@ -69,7 +69,7 @@ def kernels_folder() -> str:
 def _writable(folder: str) -> str:
     """The folder, or where it cannot be written one that ends with this process.
 
-    Numba would keep its files beside the sources then, under a name that knows nothing of what a function calls.
+    Numba would keep its files next to the sources then, under a name that knows nothing of what a function calls.
     """
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
