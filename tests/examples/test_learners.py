@@ -8,7 +8,7 @@ import pytest
 SMALL = ["--workload", "synthetic:n=3,sizes=xs", "--executors", "4", "--cpu-s", "0.1", "--fresh", "2"]
 
 
-@pytest.mark.parametrize(("example", "library"), [("cleanrl_ppo", "torch")])
+@pytest.mark.parametrize(("example", "library"), [("cleanrl_ppo", "torch"), ("maskable_ppo", "sb3_contrib")])
 def test_example_learns_and_compares(example, library):
     pytest.importorskip(library, reason=f"{library} is not installed; examples/{example}.py needs it")
     with warnings.catch_warnings():
