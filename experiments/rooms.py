@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 
 # The workload without readers of people's own files, which no experiment uses.
 WORKLOAD = ("workload", "workload/tpch", "-workload/json_jobs.py", "-workload/task_graphs.py")
-BASE_ROOMS = ("core", "-core/display.py", "evaluation", *WORKLOAD)
+BASE_ROOMS = ("core", "-core/appearance.py", "evaluation", *WORKLOAD)
 # Stored policies as they decide; what trains them counts where something is trained.
 STORED_ROOMS = tuple(f"learning/{name}.py" for name in ("cards", "choosing", "dense", "perceptron", "store"))
 SPARK_ROOMS = (
@@ -36,7 +36,7 @@ POLICY_ROOMS = (*SPARK_ROOMS, "systems/spark/policy", "systems/spark/policy/kern
 # Recorded runs of real Spark, and their queries.
 LOGS = ("connect/eventlog", "connect/cluster", "connect/cluster/tpch_queries")
 # What figures are drawn with, beside the code of their tables.
-DRAWING = ("plotting", "core/display.py", *(f"systems/{name}/appearance.py" for name in SYSTEM_MODULES))
+DRAWING = ("plotting", "core/appearance.py", *(f"systems/{name}/appearance.py" for name in SYSTEM_MODULES))
 
 
 def room_files(rooms: Iterable[str]) -> list[Path]:

@@ -261,7 +261,7 @@ def show(table: pandas.DataFrame | pandas.Series, rows: int = 15) -> Shown:
     """
     import pandas
 
-    from decima.core.display import appearances
+    from decima.core.appearance import appearances
 
     labels = {name: each.label for name, each in appearances().items()}
     frame = table.to_frame() if isinstance(table, pandas.Series) else table.copy()

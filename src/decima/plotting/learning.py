@@ -9,7 +9,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from decima.core.display import Appearance
+from decima.core.appearance import Appearance
 from decima.core.objectives import AVG_JCT
 from decima.plotting import style
 

@@ -25,7 +25,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 from scipy.optimize import isotonic_regression
 
-from decima.core.display import (  # noqa: F401  (plots take their colours from here)
+from decima.core.appearance import (  # noqa: F401  (plots take their colours from here)
     BLACK,
     BLUE,
     BROWN,

@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 from typer.testing import CliRunner
 
-from decima.core.display import appearances
+from decima.core.appearance import appearances
 from decima.core.errors import ConfigError
 from experiments import reference, report, results
 from experiments.__main__ import app

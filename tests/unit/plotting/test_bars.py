@@ -5,7 +5,7 @@ import pandas
 import pytest
 from matplotlib.container import BarContainer
 
-from decima.core.display import appearances
+from decima.core.appearance import appearances
 from decima.plotting import bars, optimality, style
 from tests.unit.plotting import frames
 

@@ -10,7 +10,7 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from decima import plotting
-from decima.core.display import TABLES, appearances
+from decima.core.appearance import TABLES, appearances
 from decima.plotting import style, words
 from decima.systems.spark.schedulers import list_schedulers
 

@@ -1,7 +1,7 @@
 """Appearances of schedulers, policies and optima of executor placement."""
 
-from decima.core import display as ink
-from decima.core.display import Appearance
+from decima.core import appearance as ink
+from decima.core.appearance import Appearance
 
 APPEARANCES = {
     "rr": Appearance("RR", ink.ORANGE, "-", "o"),

@@ -1,7 +1,7 @@
 """Appearances of schedulers of heterogeneous executors; other allocations of a rule share its."""
 
-from decima.core import display as ink
-from decima.core.display import Appearance
+from decima.core import appearance as ink
+from decima.core.appearance import Appearance
 
 APPEARANCES = {
     "fifo_deft": Appearance("FIFO-DEFT", ink.ORANGE, ink.DASH, "s"),

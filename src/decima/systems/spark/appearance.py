@@ -1,7 +1,7 @@
 """Appearances of schedulers, policies and bounds of the simulated Spark cluster."""
 
-from decima.core import display as ink
-from decima.core.display import Appearance
+from decima.core import appearance as ink
+from decima.core.appearance import Appearance
 
 APPEARANCES = {
     "spark_fifo": Appearance("Spark's FIFO", ink.ORANGE, ink.MIXED, "<"),
