@@ -152,18 +152,26 @@ def test_jupyterlab_saves_what_is_committed(path):
     assert content["metadata"]["kernelspec"] == named | {"name": "python3"}
 
 
+TOO_LARGE = json.loads((published.results_folder(published.RUN) / published.DIGESTS).read_text(encoding="utf-8"))["tables"]
+
+
 @each
 @pytest.mark.parametrize("folder", [Path("/"), ROOT, ROOT / "notebooks" / "decima"], ids=str)
 def test_the_first_cells_run_in_any_folder(path, folder, monkeypatch):
     def computed(name, run, **_):
-        tables = sorted((published.results_folder(published.RUN) / "tables" / name).glob("*.csv"))
-        return {table.stem: table for table in tables} or pytest.skip(f"no table of {name} is published")
+        tables = (published.results_folder(published.RUN) / "tables" / name).glob("*.csv")
+        return {table.stem: table for table in tables}
 
     monkeypatch.setattr("experiments.tables.run_experiment", computed)  # of a table with times of this machine
     monkeypatch.chdir(folder)
     names = {}
     for cell in code_cells(path)[:2]:
-        exec(compile(cell.source, path.stem, "exec"), names)
+        try:
+            exec(compile(cell.source, path.stem, "exec"), names)
+        except KeyError as error:
+            if f"{error.args[0]}/{error.args[0]}" not in TOO_LARGE:
+                raise
+            pytest.skip(f"table {error} is too large to be published")
 
 
 @each

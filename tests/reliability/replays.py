@@ -101,7 +101,7 @@ def spark(jobs_path, result_path, tasks_path):
     if settings.elastic:
         there = [(unit.index, unit.since_ms, None, 0) for unit in oracle.present()]
         lives = sorted([*run.lives, *there], key=lambda life: life[:2])
-        held_ms = math.fsum(min(end_ms, end or end_ms) - begin for _, begin, end, _ in lives)
+        held_ms = math.fsum(min(end_ms, end_ms if end is None else end) - begin for _, begin, end, _ in lives)
         slots_ms = settings.executor_cores * held_ms
         result["registrations"].sort(key=lambda life: life[:2])
         losses = {name: lost for name, lost in run.losses.items() if lost or name in result["losses"]}

@@ -128,7 +128,7 @@ REFUSED = {
         "embedded:arrivals=poisson,n=3,interarrival_s=-5": "interarrival_s must be a number above 0",
     },
     f"{TRAIN} --iterations 2 embedded:n=3": {
-        "--recipe slow": "unknown recipe 'slow'; known: continuing-stream, fast-batch",
+        "--recipe slow": "unknown recipe 'slow'; known: continuing-batch, continuing-stream, fast-batch",
         "--recipe none.yaml": "cannot read recipe none.yaml",
         "--set recipe.lr_start": "expected KEY=VALUE",
         "--set lr_start=1": "expected a key that begins with settings. or recipe. or architecture.",
