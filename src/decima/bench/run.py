@@ -140,7 +140,7 @@ def run(
 
 
 def _in_time(row: Score, limit_s: float) -> Score:
-    """The score, or a failure where the run took longer than the limit of the task."""
+    """The score, or a failure where the run took longer than the limit."""
     return Score(None, failure=f"the entry took more than {limit_s:g} s") if row.seconds > limit_s else row
 
 

@@ -112,7 +112,7 @@ def _begin(name: str, use: str) -> None:
 
 
 def _line(name: str, use: str, path: Path) -> dict[str, Any]:
-    """What the line of a rule says beside its file; ``error`` where there is no score."""
+    """What the line of a rule says beside its file."""
     try:
         return _scores(*_shared(name, use), path)
     except Exception as error:

@@ -20,7 +20,7 @@ app = typer.Typer(help="Fetch and prepare data sets, and show what is there.", n
 
 @app.command()
 def fetch(data_set: DataSet) -> None:
-    """Fetch what is missing or damaged of a data set from $DECIMA_DATA_MIRROR or the public repository."""
+    """Fetch missing files of a data set from $DECIMA_DATA_MIRROR or the public repository."""
     from decima.core import config
     from decima.workload import fetch_tpch
     from decima.workload.tpch import raw as tpch_raw
