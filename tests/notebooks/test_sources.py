@@ -18,6 +18,7 @@ import experiments
 from experiments import figures, notebooks, published, report
 from experiments.experiment import experiment_names
 from experiments.notebooks import PUBLISHED, notebook_cells, notebook_path, notebook_slugs
+from experiments.results import DIGESTS
 
 ROOT = Path(__file__).parents[2]
 START = ROOT / "notebooks" / "00-start-here.ipynb"
@@ -152,7 +153,7 @@ def test_jupyterlab_saves_what_is_committed(path):
     assert content["metadata"]["kernelspec"] == named | {"name": "python3"}
 
 
-TOO_LARGE = json.loads((published.results_folder(published.RUN) / published.DIGESTS).read_text(encoding="utf-8"))["tables"]
+TOO_LARGE = json.loads((published.results_folder(published.RUN) / DIGESTS).read_text(encoding="utf-8"))["tables"]
 
 
 @each

@@ -132,7 +132,7 @@ READS = {
 @pytest.mark.parametrize("name", READS)
 def test_compiled_rules_that_name_the_future_are_refused(tmp_path, name):
     first, line = READS[name]
-    cheat = tmp_path / "cheat.py"
+    cheat = tmp_path / f"cheat_{name}.py"  # modules are told apart by their names
     cheat.write_text(
         f"{first}\n" + COMPILED.replace("    choose_idle(state)", f"    choose_idle(state)\n    {line}", 1)
     )

@@ -132,3 +132,22 @@ def variance():
             explained, columns=["time_s", "time_baseline_s", "input_baseline_s", "share", "parted"]
         ),
     }
+
+
+def stream_jobs(schedulers=("fair", "capped_srw")):
+    rows = [
+        (name, 0, job, f"job{job}", 10.0 * job, 5.0 * (job + 1.0), 2.0 * (job + 1.0) + place)
+        for place, name in enumerate(schedulers)
+        for job in range(30)
+    ]
+    return pandas.DataFrame(rows, columns=["scheduler", "seed", "job", "name", "arrival_s", "work_s", "jct_s"])
+
+
+def executed(schedulers=("weighted_fair", "decima")):
+    """Decima takes 10 % more executor time for every job."""
+    rows = [
+        (name, 0, job, 2.0 * (job + 1.0) * (1.1 if name == "decima" else 1.0), 5.0 + place)
+        for place, name in enumerate(schedulers)
+        for job in range(30)
+    ]
+    return pandas.DataFrame(rows, columns=["scheduler", "seed", "job", "executed_s", "executors"])

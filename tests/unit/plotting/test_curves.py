@@ -89,3 +89,22 @@ def test_sequences_shown_are_the_worst_and_the_best():
     assert titles[2] == "return from t on: −160 ± 1 job s"
     assert figure.axes[2].get_ylabel() == "jobs in the system\n(penalty per s)"
     assert figure.axes[2].get_ylim() == figure.axes[3].get_ylim()
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_against_work_draws_points_and_medians(log):
+    axes = curves.against_work(frames.stream_jobs(), value="jct_s", label="JCT (s)", log=log)
+    assert [len(points.get_offsets()) for points in axes.collections] == [30, 30]
+    assert [len(each.get_xdata()) for each in axes.lines] == [10, 10]
+    assert axes.get_xlabel() == "work of the job (executor s)"
+    assert axes.get_yscale() == ("log" if log else "linear")
+    assert line(axes, "fair").get_ydata()[0] == 4.0  # jobs 0 to 2 of 30
+
+
+def test_executed_work_pairs_the_schedulers_by_job():
+    axes = curves.executed_against(frames.executed(), across="weighted_fair", up="decima")
+    offsets = np.asarray(axes.collections[0].get_offsets())
+    assert offsets[:, 1] == pytest.approx(1.1 * offsets[:, 0])
+    assert axes.get_ylabel() == "Decima (executor s)"
+    (diagonal,) = axes.lines
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
