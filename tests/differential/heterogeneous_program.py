@@ -67,7 +67,8 @@ def shortest_s(instance, *, duplicate):
     options = {"mip_rel_gap": 0.0}
     for unit in (1.0, 0.3, 3.0):  # of times, in seconds: HiGHS calls an optimum at its tolerance an error
         scale = np.where(whole == 1, 1.0, unit)
-        limits, bounds = LinearConstraint(matrix.multiply(scale).tocsr(), low, high), Bounds(lower / scale, upper / scale)
+        limits = LinearConstraint(matrix.multiply(scale).tocsr(), low, high)
+        bounds = Bounds(lower / scale, upper / scale)
         solved = milp(cost * scale, constraints=limits, bounds=bounds, integrality=whole, options=options)
         if solved.success:
             break

@@ -14,7 +14,6 @@ from pathlib import Path
 import numba
 
 from decima.core.array_checks import CHECKED
-from decima.core.config import kernels_folder
 
 _ROOT = Path(__file__).parent.parent
 # Imports at the beginning of a line: those inside functions, or for type checkers only, play no part in compiled code.
@@ -23,6 +22,8 @@ _IMPORT = re.compile(r"^(?:from (decima[\w.]*) import (\([^)]*\)|[^\n]*)|import 
 
 def cached(decorate: Callable) -> Callable:
     """Apply a numba decorator whose cache is keyed by the sources of all dependencies."""
+    from decima.core.config import kernels_folder
+
     base = kernels_folder()
 
     def wrap(function):

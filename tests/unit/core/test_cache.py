@@ -31,8 +31,11 @@ def test_closure_ends_where_modules_import_each_other():
     [
         ("decima.systems.spark.policy.features", {"decima.systems.spark.policy.kernel.inference"}),
         ("decima.systems.spark.schedulers.sharing", {"decima.systems.spark.schedulers.baselines"}),
-        ("decima.systems.spark.schedulers.baselines", set()),
-        ("decima.systems.spark.rules.pools", {"decima.systems.spark.engine"}),
+        ("decima.systems.spark.schedulers.packing", set()),
+        (
+            "decima.systems.spark.rules.pools",
+            {"decima.systems.spark.engine", "decima.systems.spark.optimum.exhaustive"},
+        ),
         ("decima.systems.spark.optimum.exhaustive", {"decima.systems.spark.optimum.exhaustive"}),
     ],
 )

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 
 from decima.core import config
-from decima.systems.cloud import Cluster, PlacementJob, PlacementWorkload, VmType, traces
+from decima.systems.cloud import Cluster, PlacementJob, PlacementWorkload, VmType, sources
 from decima.systems.cloud.workload import jobs_of_rows
 
 # Figure 2: VMs (4 cores, 8 GB) and (8, 16); job 1 has two executors of (4, 8), job 2 one of (6, 10).
@@ -74,10 +74,10 @@ def mirrored(tmp_path, monkeypatch):
     """Folder of a mirror with two traces of one job, beside an empty data folder."""
     folder, content = tmp_path / "mirror" / "cloud_vm", b"0,1,1,2,4,3,50\n"
     folder.mkdir(parents=True)
-    for name in traces.CHECKSUMS:
+    for name in sources.CHECKSUMS:
         (folder / name).write_bytes(content)
     digest = hashlib.sha256(content).hexdigest()
-    monkeypatch.setattr(traces, "CHECKSUMS", dict.fromkeys(traces.CHECKSUMS, digest))
+    monkeypatch.setattr(sources, "CHECKSUMS", dict.fromkeys(sources.CHECKSUMS, digest))
     monkeypatch.setenv(config.MIRROR_VARIABLE, str(tmp_path / "mirror"))
     monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
     return folder

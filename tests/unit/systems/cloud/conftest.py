@@ -1,7 +1,7 @@
 import pytest
 
 from decima.core import config
-from decima.systems.cloud import traces
+from decima.systems.cloud import sources
 
 NO_TRACES = f"no cloud-vm traces: set {config.MIRROR_VARIABLE}, or run 'decima data fetch cloud-vm'"
 
@@ -13,7 +13,7 @@ def published(tmp_path_factory):
         mirror = config.mirror_dir()
         if mirror is not None and (mirror / "cloud_vm" / "jobs.csv").is_file():
             patch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path_factory.mktemp("data")))
-            traces.fetch_traces()
-        elif not traces.traces_available():
+            sources.fetch_traces()
+        elif not sources.traces_available():
             pytest.skip(NO_TRACES)
         yield config.data_root()

@@ -22,7 +22,7 @@ from decima.systems.cloud import (
     make_cluster,
     parse_placement_jobs,
     simulate,
-    traces,
+    sources,
 )
 from decima.systems.cloud.sources import MEAN_DURATION_S, SHARES, Generator, redrawn
 from decima.workload import Job, Workload
@@ -274,7 +274,7 @@ def test_dag_jobs_run_alone(tmp_path):
 
 
 def test_redrawn_jobs_come_from_the_trace(published):
-    trace = traces.load_trace("normal")
+    trace = sources.load_trace("normal")
     drawn = redrawn(trace, 60.0, seed=3)
     assert len(drawn) == 50
     known = {replace(job, arrival_s=0.0, id=0) for job in trace.jobs}
@@ -283,11 +283,11 @@ def test_redrawn_jobs_come_from_the_trace(published):
 
 
 def test_published_traces(published):
-    normal, burst = traces.load_trace("normal"), traces.load_trace("burst")
+    normal, burst = sources.load_trace("normal"), sources.load_trace("burst")
     assert (len(normal), len(burst)) == (50, 100)
     assert normal.jobs[0] == PlacementJob(57.0, 1, 3, 3, 4.0, 6, 100.0)
     with pytest.raises(WorkloadError, match="unknown trace 'slow'"):
-        traces.load_trace("slow")
+        sources.load_trace("slow")
 
 
 @pytest.fixture
@@ -297,21 +297,21 @@ def mirror(tmp_path, monkeypatch):
 
 def test_fetching_verifies_and_keeps(mirror):
     with pytest.raises(DataUnavailableError, match="run 'decima data fetch cloud-vm'"):
-        traces.load_trace("normal")
-    folder = traces.fetch_traces()
-    assert len(traces.load_trace("normal")) == 1
+        sources.load_trace("normal")
+    folder = sources.fetch_traces()
+    assert len(sources.load_trace("normal")) == 1
     (folder / "jobs.csv").write_text("changed")
     with pytest.raises(ChecksumError, match="got SHA-256"):
-        traces.load_trace("normal")
-    traces.fetch_traces()
-    assert traces.traces_available()
+        sources.load_trace("normal")
+    sources.fetch_traces()
+    assert sources.traces_available()
 
 
 def test_a_corrupted_download_leaves_nothing(mirror):
     (mirror / "jobs_burst.csv").write_text("corrupt")
     with pytest.raises(ChecksumError, match=r"jobs_burst\.csv: got SHA-256"):
-        traces.fetch_traces()
-    assert not traces.traces_folder().exists()
+        sources.fetch_traces()
+    assert not sources.traces_folder().exists()
     (mirror / "jobs_burst.csv").unlink()
     with pytest.raises(DataUnavailableError, match="has no readable file"):
-        traces.fetch_traces()
+        sources.fetch_traces()
