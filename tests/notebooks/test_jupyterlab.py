@@ -19,8 +19,11 @@ if (!window.jupyterapp?.commands.hasCommand("docmanager:open")) return false
 jupyterapp.serviceManager.sessions.startNew = () => new Promise(() => {})
 return true
 """
-OPEN = "return jupyterapp.commands.execute('docmanager:open', {path: arguments[0]}).then(() => 0)"
-CLOSE = "jupyterapp.shell.currentWidget.dispose()"
+OPEN = """
+const opened = jupyterapp.commands.execute("docmanager:open", {path: arguments[0]})
+return opened.then((widget) => { window.opened = widget; return 0 })
+"""
+CLOSE = "window.opened.dispose()"
 # Whether all cells of the open notebook are on the page, those of text as text, and all pictures have been asked for.
 SHOWN = """
 const cells = [...document.querySelectorAll(".jp-NotebookPanel .jp-Cell")]
