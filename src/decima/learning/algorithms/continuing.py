@@ -176,8 +176,9 @@ class Continuing(SurrogateAlgorithm):
         old = {index: stream for index, stream in enumerate(self.streams) if not self._over(stream.pause)}
         fresh = [index for index in range(config.streams) if index not in old]
         jobs = []
+        latest_s = max(0.0, self.agent.stream_s - 2.0 * config.window_s) or config.warm_up_s  # a window is left then
         for _ in fresh:
-            until_s = rng.uniform(0.0, config.warm_up_s)
+            until_s = rng.uniform(0.0, min(config.warm_up_s, latest_s))
             sequence = self.agent.stream(self._next(), pace)
             jobs.append(StretchJob(sequence, int(rng.integers(2**62)), until_s, keep=True))
         first = self.drawn - len(fresh)
@@ -218,13 +219,12 @@ class Continuing(SurrogateAlgorithm):
             for copy in range(config.copies)
         ]
         wanted = 1 if self.memory else config.critic_memory
+        crowd = config.crowd if agent.stream_s else None  # all jobs of a batch are there from the beginning
         for _ in range(wanted):
             sequence = agent.stream(self._next(), pace)
             for _ in range(CRITIC_RUNS):
                 seed = int(rng.integers(2**62))
-                jobs.append(
-                    StretchJob(sequence, seed, step_s=config.critic_step_s, width=self.width, crowd=config.crowd)
-                )
+                jobs.append(StretchJob(sequence, seed, step_s=config.critic_step_s, width=self.width, crowd=crowd))
         done = agent.stretches(jobs)
         windows, complete = done[: len(seeds)], done[len(seeds) :]
         for index, stream in enumerate(self.streams):

@@ -196,6 +196,23 @@ def test_batches_follow_one_another(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        (STREAM, {"warm_up_s": 4000.0}),  # longer than a stream
+        (TASK, {"warm_up_s": 0.0, "crowd": 1}),  # fewer than a batch has
+    ],
+)
+def test_short_streams_and_large_batches_have_windows(task, changes, tmp_path):
+    phases = run_of(task, **changes).trainer(tmp_path, tensorboard=False, workers=1).algorithm
+    algorithm = phases.phases[-1].algorithm
+    algorithm.begin()
+    rows = [algorithm.iterate(Progress(number, number, number / 2)) for number in range(2)]
+    phases.close()
+    assert all(row["decisions"] and row["jobs_in_system"] > 0.0 for row in rows)
+    assert all(len(samples.first) > 2 for runs in algorithm.memory for samples in runs.samples)
+
+
+@pytest.mark.parametrize(
     ("changes", "sentence"),
     [
         ({"window_s": 60.0}, "window_s is 60, and the last job of a stream arrives after about 90 s"),

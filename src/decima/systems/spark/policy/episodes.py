@@ -130,14 +130,15 @@ def _advance(state: ClusterState, job: StretchJob, scale: float) -> Samples | No
         step_ms = 1000.0 * job.step_s
         begin_ms = 0.0 if job.begin is None else 1000.0 * job.begin.time_s
         arrival_ms = float(state.job_arrival_ms.max())
-        last_ms = min(until_ms, arrival_ms) if arrival_ms > 0.0 else until_ms  # a batch is looked at until it is done
+        ends = until_ms == np.inf and arrival_ms > 0.0  # a batch is looked at until it is done
+        last_ms = max(begin_ms, arrival_ms) if ends else until_ms
         for number in count():
             now_ms = begin_ms + number * step_ms
             if now_ms > last_ms + 1e-6 * step_ms:
                 break
             if number or job.begin is None:
                 _run_to(state, now_ms)
-            if job.crowd is not None and state.num_active > job.crowd:
+            if number and job.crowd is not None and state.num_active > job.crowd:
                 break
             samples.append(_sample(state, scale, job.width))
             if last_ms == np.inf and number and not state.num_active:
