@@ -143,8 +143,8 @@ def read_value(text: str, value_type: Any, where: str) -> Any:
     """Read a text as a value of a type.
 
     Args:
-        text: The text; ``none`` is None where the type allows that, members of a tuple are joined by ``+``, those of a
-            dictionary are ``key=value,key=value``.
+        text: The text; ``none`` is None where the type allows that, members of a tuple are joined by ``+`` (no text: it
+            is empty), those of a dictionary are ``key=value,key=value``.
         value_type: ``str``, ``int``, ``float``, ``bool``, ``tuple[X, ...]``, ``dict[str, X]``, or one of them or None.
         where: What the value is, for the error message.
 
@@ -155,7 +155,7 @@ def read_value(text: str, value_type: Any, where: str) -> Any:
     if NoneType in get_args(value_type):
         return None if text.lower() == "none" else read_value(text, members[0], where)
     if get_origin(value_type) is tuple:
-        return tuple(read_value(part, members[0], where) for part in text.split("+"))
+        return tuple(read_value(part, members[0], where) for part in (text.split("+") if text else ()))
     if get_origin(value_type) is dict:
         texts = key_values(text.split(","), where)
         return {key: read_value(value, members[1], f"{where}: {key}") for key, value in texts.items()}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
+from decima.core.grammar import read_value
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.features import AS_LOGARITHMS, CODES, FEATURES, SETS, WITHOUT_DURATIONS
 from decima.systems.spark.schedulers import Observation
@@ -161,6 +162,7 @@ def test_options_are_tuples_of_entries():
     assert more.num_features == 8
     assert more == Architecture(**more.as_dict())
     assert Architecture.paper(more_features="runnable").more_features == ("runnable",)
+    assert [read_value(text, tuple[str, ...], "more_features") for text in ("", "own+work")] == [(), ("own", "work")]
     with pytest.raises(ConfigError, match="more_features: unknown feature 'colour'; known: tasks, duration"):
         Architecture.paper(more_features=("colour",))
 
