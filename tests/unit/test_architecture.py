@@ -50,11 +50,6 @@ def test_packages_stand_in_the_order_of_the_contract():
     assert ranks == sorted(ranks)
 
 
-def test_every_part_of_the_package_has_a_layer():
-    parts = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    assert parts - {"__init__"} <= set(layers())
-
-
 HOUSE = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["decima"]
 
 
