@@ -17,7 +17,7 @@ TINY = {True: ((4, 2), (3, 3)), False: ((5, 2), (4, 3))}
 
 
 def random_instance(rng, *, jobs=3, nodes=8, executors=4):
-    """Small jobs; ties, nodes without work, data of no size, a rate for each pair, infinite rates, latency, given times."""
+    """Small jobs; ties, nodes without work, data of no size, a rate for each pair, infinite rates, latency, costs."""
     instance = draw_instance(
         int(rng.integers(2**31)),
         jobs=int(rng.integers(1, jobs + 1)),

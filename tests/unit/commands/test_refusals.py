@@ -197,7 +197,6 @@ REFUSED = {
         "fair fair": "scheduler 'fair' is given twice",
         "--out {folder}/bounds.json": "ends in .csv or .parquet",
         "--delays --budget 0": "expected a budget above 0",
-        "--fluid": "'decima optimum --fluid' is gone: version 0.2.0 is the last one that has it",
         "--long-s 5": "--long-s is an option of 'decima optimum idle-value --system spark', not of",
     },
     "optimum": {
@@ -222,7 +221,6 @@ REFUSED = {
     "": {
         "simulat": "No such command 'simulat'",
         "data fetch": "Missing argument",
-        "bench duel fifo fair --seed 1": "'decima bench duel' is gone: version 0.2.0 is the last one that has it",
         "bench run fair --task embeded-batch": "unknown task 'embeded-batch'",
         "bench run no_such_rule": "unknown scheduler",
         "bench run fair --out result.csv": "ends in .json",

@@ -35,15 +35,6 @@ def test_result_file_says_what_the_library_says(jobs, folder):
     assert line.endswith(f"; wrote {folder / 'r.json'}")
 
 
-@pytest.mark.parametrize(("arrivals", "preset"), [("batch", "batch"), ("poisson,interarrival_s=5", "stream")])
-def test_parameters_are_those_of_the_form_for_the_jobs(arrivals, preset, folder):
-    for name in ("weighted_fair", "decima"):
-        words = ("--jobs", f"synthetic:n=2,sizes=xs,arrivals={arrivals}", "--executors", 3)
-        chosen = simulated(folder, "--scheduler", name, *words)
-        assert chosen == simulated(folder, "--scheduler", f"{name}:{preset}", *words)
-        assert chosen["parameters"]
-
-
 @pytest.mark.parametrize("verb", ["simulate --scheduler decima", "optimum decima --instances 1 --budget 1"])
 def test_the_policy_that_decima_took_is_named(verb):
     shown = show(*verb.split(), "--jobs", "embedded:n=3", "--executors", 3)

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import grpc
 
-from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service import web
-from decima.connect.service.client import ServiceClient
 from decima.connect.service.limits import Limits
 from tests.services import process, running, sessions_of, until
-from tests.unit.connect.service.test_server import open_request, report_without_executors, require_works
+from tests.unit.connect.service.test_server import require_works
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 ENDLESS = """
@@ -48,35 +46,6 @@ def test_killed_clients_are_forgotten_with_all_they_held():
         until(lambda: len(service.sessions) == 0)
         assert not any(service.sessions.budget.taken.values())
         require_works(service.target)
-
-
-def test_executors_of_a_killed_driver_go_to_the_others():
-    """A driver that is killed without a word, in the middle of its stream of commands."""
-    driver = """
-import sys, time, grpc
-from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.wire import NAME
-from tests.unit.connect.service.test_server import report_without_executors
-channel = grpc.insecure_channel(sys.argv[1])
-stream = channel.unary_stream(f"/{NAME}/Watch")(protocol.WatchRequest(session=sys.argv[2]).SerializeToString())
-next(stream)
-channel.unary_unary(f"/{NAME}/Decide")(report_without_executors(sys.argv[2]).SerializeToString())
-print("there", flush=True)
-time.sleep(600)
-"""
-    with running(sessions_of("fifo", limits=Limits(driver_lease_s=900.0))) as service:
-        opened = [service.sessions.open(open_request(shared_cluster="c")).session for _ in range(2)]
-        command = [sys.executable, "-c", driver, service.target, opened[0]]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
-            assert killed.stdout.readline() == "there\n"
-            with ServiceClient(service.target, deadline_s=60.0) as client:
-                request = report_without_executors(opened[1])
-                assert client.call("Decide", request, protocol.Decision).command.target == 0
-                killed.kill()
-                killed.wait(60)
-                # At once, not after its lease: the stream is broken.
-                until(lambda: service.sessions.find(opened[1]).session.target == 4)
-        assert len(service.sessions) == 1
 
 
 def test_slow_and_silent_connections_are_closed():
