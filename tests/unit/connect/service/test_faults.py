@@ -154,17 +154,6 @@ def test_wrong_answers(answer, message):
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(["Open", "Decide", "Close", "Watch"]), st.binary(max_size=200))
-def test_random_messages(service, method, data):
-    try:
-        raw(service.target, method, data)
-    except grpc.RpcError as error:
-        if error.code() is grpc.StatusCode.INTERNAL and method != "Watch":
-            raise
-    assert code_of(raw, service.target, "Decide", b"") is grpc.StatusCode.NOT_FOUND
-
-
-@settings(max_examples=60)
 @given(st.binary(max_size=300), st.sampled_from([b"", PREFACE, PREFACE + b"\0\0\0\4\0\0\0\0\0"]))
 def test_random_bytes_on_a_connection(service, data, start):
     with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", service.port), 20) as connection:
