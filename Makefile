@@ -147,12 +147,12 @@ test-torch: $(TORCH_STAMP)
 		tests/examples tests/unit/systems/spark/gym/test_learners.py tests/unit/systems/test_environments.py
 
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
-CORE_TESTS := array_checks objectives record system
+CORE_TESTS := checks objectives record system
 BOUNDS_TESTS := tests/differential tests/guard tests/property tests/unit/systems/spark $(CORE_TESTS:%=tests/unit/core/test_%.py)
 # What indexes no array of the core in its own process, and what is computed by TensorFlow alone.
 UNCHECKED := differential/test_cli_reference property/test_event_log_damage property/test_workload_properties \
-	$(addprefix unit/systems/spark/,policy/test_batch policy/test_network policy/test_policy_page policy/test_task \
-	schedulers/test_documentation test_decision test_settings)
+	$(addprefix unit/systems/spark/,policy/test_batch policy/test_network policy/test_task \
+	test_settings)
 test-bounds: env
 	DECIMA_BOUNDS_CHECKS=1 $(PYTEST) $(PYTEST_FLAGS) $(BOUNDS_TESTS) $(UNCHECKED:%=--ignore=tests/%.py)
 

@@ -10,7 +10,7 @@ def draw_instance(seed, *, jobs=3, nodes=8, executors=4, ccr=1.0, stream=False, 
     """Instance drawn from a seed.
 
     Args:
-        kind: "speeds", "rates" (a rate per pair, and a latency) or "costs".
+        kind: "speeds", "rates" (a rate per pair) or "costs"; half of the uniform rates have a latency.
         whole: Whole numbers everywhere, so that many times are equal.
     """
     rng = np.random.default_rng(seed)
@@ -27,13 +27,11 @@ def draw_instance(seed, *, jobs=3, nodes=8, executors=4, ccr=1.0, stream=False, 
             arrival += float(rng.integers(0, 4)) if whole else float(rng.exponential(4.0))
     total = sum(len(job) for job in made)
     speeds = rng.integers(1, 4, executors).astype(float) if whole else rng.uniform(0.5, 2.0, executors)
-    if kind == "costs":
-        cluster = Cluster(costs=rng.integers(0, 7, (total, executors)).astype(float), rate=1.0)
-    elif kind == "rates":
-        cluster = Cluster(speeds, rng.uniform(0.5, 2.0, (executors, executors)), 0.3)
-    else:
-        cluster = Cluster(speeds, 1.0)
-    return Instance(made, cluster)
+    costs = rng.integers(0, 7, (total, executors)).astype(float) if kind == "costs" else None
+    rate, latency_s = 1.0, float(rng.choice([0.0, 0.0, 1.0, 0.3]))
+    if kind == "rates":
+        rate, latency_s = rng.uniform(0.5, 2.0, (executors, executors)), 0.3
+    return Instance(made, Cluster(speeds if costs is None else None, rate, latency_s, costs))
 
 
 instances = st.builds(

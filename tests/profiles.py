@@ -1,9 +1,13 @@
 """Small hand-made and random job profiles for tests."""
 
+import hashlib
+import io
+
 import numpy as np
 from hypothesis import strategies as st
 
 from decima.workload.profile import JobProfile, Stage
+from decima.workload.tpch import raw as tpch_raw
 
 
 def make_stage(name="a", tasks=2, parents=(), levels=(5,), fresh=None, first=None, rest=None):
@@ -51,3 +55,25 @@ def job_profiles(draw, max_stages=6, shuffled=True):
             )
         made = moved
     return JobProfile(draw(st.text(min_size=1, max_size=12)), tuple(made), draw(st.sampled_from(["json", "x"])))
+
+
+# ---- files of TPC-H as they are published ----------------------------------------------------------------------------
+
+
+def npy(value):
+    """Bytes of a `.npy` file; anything but an array is stored as one pickled object."""
+    stream = io.BytesIO()
+    if not isinstance(value, np.ndarray):
+        value = np.array(value, dtype=object)
+    np.save(stream, value, allow_pickle=True)
+    return stream.getvalue()
+
+
+def write_set(folder, monkeypatch, files):
+    """Write the files and make the package expect exactly these."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    monkeypatch.setattr(tpch_raw, "checksums", lambda: digests)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)

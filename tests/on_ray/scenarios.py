@@ -4,34 +4,24 @@ import contextlib
 import threading
 import warnings
 
-import numpy as np
 import pytest
 
 from decima.core.errors import TrainingError, WorkerError
 from decima.evaluation import workers as module
-from decima.evaluation.pool import RunPool
 from decima.evaluation.workers import make_workers
 from decima.learning.rollout import Rollouts
 from decima.learning.trainer import Checkpoint
-from decima.systems.spark.optimum.schedule_search import search_schedule
-from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.settings import Settings
-from decima.workload import synthetic_batch, tpch_available
+from decima.workload import tpch_available
 from tests.on_ray.work import Mortal, Slow, divide, fall, nodes_seen
 from tests.unit.commands.calls import run
+from tests.unit.evaluation import test_workers
 from tests.unit.learning.small import NETWORK, TASK, quick_recipe, same_arrays, without_times
 
 CORES = 3
-CLUSTER = Settings(executors=6)
 
 
-@contextlib.contextmanager
 def on_ray(function, workers=None):
-    made = make_workers(function, "ray", workers)
-    try:
-        yield made
-    finally:
-        made.close()
+    return contextlib.closing(make_workers(function, "ray", workers))
 
 
 def until_all_have_come(workers):
@@ -40,17 +30,8 @@ def until_all_have_come(workers):
 
 
 def results_come_in_order_and_exceptions_in_the_caller():
-    """Order, exceptions, work after an exception and after the actors were closed."""
-    with on_ray(divide, 2) as workers:
-        steps = []
-        assert workers.map([3, 1, 2, 5], steps.append) == [20, 60, 30, 12]
-        assert steps == [20, 60, 30, 12]
-        assert workers.map([]) == []
-        with pytest.raises(ZeroDivisionError, match="by zero"):
-            workers.map([1, 0, 2])
-        assert workers.map([4]) == [15]
-        workers.close()
-        assert workers.map([4]) == [15]
+    """As with threads and processes."""
+    test_workers.check_results("ray")
 
 
 def more_workers_than_cores():
@@ -103,20 +84,8 @@ def a_node_is_killed(nodes, folder):
 
 def pools_and_searches_give_the_same():
     """Scores of compiled schedulers and of one that cannot be pickled, and a search, as in threads."""
-    from tests.unit.evaluation.test_workers import WORKLOADS, Greedy
-
-    schedulers = [make_scheduler("weighted_fair", alpha=0.5), make_scheduler("random"), Greedy()]
-    expected = RunPool(WORKLOADS, CLUSTER, workers=1, backend="threads").measure(schedulers, ("avg_jct", "p90_jct"))
-    with RunPool(WORKLOADS, CLUSTER, workers=2, backend="ray") as pool:
-        for _ in range(2):  # states that have run before give the same
-            found = pool.measure(schedulers, ("avg_jct", "p90_jct"))
-            for column, values in expected.items():
-                np.testing.assert_array_equal(found[column], values)
-    settings, workload = CLUSTER.replace(durations="mean"), synthetic_batch(3, seed=0)
-    expected = search_schedule(workload, settings, 20, workers=1, backend="threads")
-    found = search_schedule(workload, settings, 20, workers=2, backend="ray")
-    assert found.curve == expected.curve
-    np.testing.assert_array_equal(found.order_factor, expected.order_factor)
+    for work in (test_workers.pool, test_workers.search):
+        assert work(workers=2, backend="ray") == work(workers=1, backend="threads")
 
 
 def another_cluster_runs_on_this_machine():

@@ -1,12 +1,10 @@
-"""What the actors do; a module of its own, since each of them imports it."""
+"""What workers do; a module of its own, since each of them imports it."""
 
 import contextlib
 import os
 import signal
 import sys
 import time
-
-import ray
 
 from decima.systems.spark.policy.episodes import Episodes
 
@@ -35,6 +33,8 @@ class Slow:
 
 
 def nodes_seen(_):
+    import ray
+
     return len(ray.nodes())
 
 

@@ -17,7 +17,7 @@ TINY = {True: ((4, 2), (3, 3)), False: ((5, 2), (4, 3))}
 
 
 def random_instance(rng, *, jobs=3, nodes=8, executors=4):
-    """Small jobs; ties, nodes without work, data of no size, a rate for each pair, infinite rates, given times."""
+    """Small jobs; ties, nodes without work, data of no size, a rate for each pair, infinite rates, latency, costs."""
     instance = draw_instance(
         int(rng.integers(2**31)),
         jobs=int(rng.integers(1, jobs + 1)),
@@ -36,8 +36,7 @@ def random_instance(rng, *, jobs=3, nodes=8, executors=4):
     rate = cluster.rate
     if rng.random() < 0.2:
         rate = np.inf if cluster.uniform else np.where(rng.random(rate.shape) < 0.3, np.inf, rate)
-    latency_s = float(rng.choice([0.0, 0.0, 0.3])) if np.isinf(rate).all() else cluster.latency_s
-    return Instance(made, Cluster(cluster.speeds, rate, latency_s, cluster.costs))
+    return Instance(made, Cluster(cluster.speeds, rate, cluster.latency_s, cluster.costs))
 
 
 def random_text(name, rng):

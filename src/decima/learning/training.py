@@ -188,8 +188,12 @@ def system_of_jobs(jobs: str) -> str:
     Raises:
         ConfigError: They are not a text.
     """
+    from decima.workload.sources import SOURCES
+
     if not isinstance(jobs, str):
         raise ConfigError(f"jobs to train on are drawn from a source, expected its name, got {type(jobs).__name__}")
+    if jobs.partition(":")[0] in SOURCES:
+        return SYSTEMS[0]  # without loading the others
     return next((name for name in SYSTEMS[1:] if _task_module(name).draws(jobs)), SYSTEMS[0])
 
 

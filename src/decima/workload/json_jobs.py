@@ -15,7 +15,7 @@ from decima.core.files import atomic_write_text, read_json, unique_keys
 from decima.core.grammar import Option
 from decima.workload import parquet
 from decima.workload.jobs import Job, Workload
-from decima.workload.left_out import LeftOut
+from decima.workload.left_out import LeftOut, inside
 from decima.workload.profile import WAVES, JobProfile, Stage, check_writable, with_tasks
 from decima.workload.sources import WorkloadSource, file_digest
 from decima.workload.task_graphs import folder_files, read_task_graph
@@ -65,14 +65,14 @@ def load(path: str | os.PathLike) -> Workload:
         for file in files:
             with left_out.member():
                 jobs += load(file).jobs
-        with parquet.inside(path):
+        with inside(path):
             left_out.finish(len(files) - len(left_out.reasons))
         return Workload(tuple(jobs), path.stem)
     if path.suffix == ".parquet":
         jobs = tuple(Job(profile) for profile in parquet.read_profiles(path))
         return Workload(jobs, path.stem, settings=parquet.read_settings(path))
     graph = read_task_graph(path)
-    with parquet.inside(path):
+    with inside(path):
         if graph is not None:
             return Workload((Job(graph.profile),), path.stem)
         return _workload(_parse(path), path)
@@ -164,7 +164,7 @@ def _job(index: int, entry: Any, named: Mapping[str, JobProfile | WorkloadError]
         size, query = (entry[key] for key in ("size", "query"))
         _expect(where, "size", size, str)
         _expect(where, "query", query, int)
-        with parquet.inside(where):
+        with inside(where):
             profile = tpch.tpch_profile(size, query)
     arrival_ms = _expect(where, "arrival_ms", entry.get("arrival_ms", 0), _NUMBER)
     initial = entry.get("initial")
@@ -174,7 +174,7 @@ def _job(index: int, entry: Any, named: Mapping[str, JobProfile | WorkloadError]
     stages = entry.get("stages") or bodies.get(entry.get("profile"), {}).get("stages", ())
     if requests is not None and len(requests) == len(stages):  # those of stages without tasks go with these
         requests = [request for request, stage in zip(requests, stages, strict=True) if stage["tasks"] != 0]
-    with parquet.inside(where):
+    with inside(where):
         return Job(profile, arrival_ms, initial, name, requests)
 
 

@@ -1,5 +1,6 @@
 """Members of a collection that cannot be read, with their reasons."""
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,15 @@ from contextlib import contextmanager
 from decima.core.errors import WorkloadError
 
 _NAMED = 3  # members that a message names
+
+
+@contextmanager
+def inside(where: str | os.PathLike) -> Iterator[None]:
+    """Prefix messages of errors with the path or part of the file."""
+    try:
+        yield
+    except WorkloadError as error:
+        raise WorkloadError(f"{where}: {error}") from error
 
 
 class LeftOut:

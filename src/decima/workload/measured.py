@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from decima.core.errors import DataUnavailableError, WorkloadError
-from decima.workload.parquet import inside
+from decima.workload.left_out import inside
 from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import CHOSEN_QUERIES, SIZES, WorkloadSource, file_digest, resolve_queries, resolve_sizes
 

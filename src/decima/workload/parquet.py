@@ -1,9 +1,8 @@
 """Columnar format of profiles: one parquet file, one row per stage (`docs/workload-format.md`)."""
 
-import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.core.files import atomic_path
-from decima.workload.left_out import LeftOut
+from decima.workload.left_out import LeftOut, inside
 from decima.workload.profile import WAVES, JobProfile, Stage, check_writable, with_tasks
 
 FORMAT = "decima-profiles"
@@ -140,15 +139,6 @@ def _holds_null(value: Any, name: str) -> bool:
     if value is None:
         return not (name in OPTIONAL and _PLAIN[name] is None)
     return isinstance(value, list) and any(each is None or _holds_null(each, name) for each in value)
-
-
-@contextlib.contextmanager
-def inside(where: str | os.PathLike) -> Iterator[None]:
-    """Prefix messages of errors with the path or part of the file."""
-    try:
-        yield
-    except WorkloadError as error:
-        raise WorkloadError(f"{where}: {error}") from error
 
 
 def read_metadata(path: str | os.PathLike) -> dict[str, str]:

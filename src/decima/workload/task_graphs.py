@@ -46,8 +46,6 @@ def read_task_graph(path: str | os.PathLike) -> Workflow | None:
         DataUnavailableError: The file cannot be read.
         WorkloadError: It has no format that is read, or is malformed; the message names the place.
     """
-    import json
-
     path = Path(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")

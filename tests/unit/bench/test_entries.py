@@ -147,7 +147,6 @@ def test_compiled_rules_that_name_the_future_are_refused(tmp_path, name):
         ("no_such_file.py:Mine", "there is no file no_such_file.py"),
         (f"{FILE}:Missing", "Missing"),
         ("decima:no-policy", "no-policy"),
-        ("lookahead:64", "scheduler 'lookahead' is gone: version 0.2.0 is the last one that has it; entry_srw"),
     ],
 )
 def test_what_is_no_entry_is_one_sentence(text, sentence):

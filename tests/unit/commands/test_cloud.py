@@ -1,18 +1,11 @@
 """Verbs with `--system cloud` and `decima data fetch cloud-vm`."""
 
-import signal
-import subprocess
-import sys
-import time
-
 import pandas
 import pytest
 
-from decima.learning.trainer import Checkpoint
 from decima.systems.cloud import TABLE_4, simulate
 from decima.systems.cloud.sources import SOURCES
 from tests.unit.commands.calls import read_json, refuse, run, show, succeed
-from tests.unit.learning.small import assert_same_run
 from tests.unit.systems.cloud.cases import mirrored
 
 JOBS = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n0,1,cpu,2,4,3,50\n2,2,network,1,2,2,10\n"
@@ -110,40 +103,3 @@ def test_optimum(folder):
     searched = succeed("optimum", *CLOUD, *SPARSE, "--waits", "--budget", 300)
     assert searched.startswith("best found by search of generated, normal")
     assert "voluntary waits allowed" in searched
-
-
-# Nothing here depends on the number of iterations, so that runs of different lengths begin alike.
-TRAIN = (
-    *("train", "generated:n=6", "--system", "cloud", "--seed", 3, "--workers", 1),
-    *("--set", "recipe.teacher_iterations=1", "--set", "recipe.teacher_sequences=2", "--set", "recipe.sequences=2"),
-    *("--set", "recipe.rollouts=2", "--set", "recipe.validation_sequences=2", "--set", "recipe.validate_every=1"),
-    *("--set", "recipe.lr_start=1e-3", "--set", "recipe.lr_end=1e-3", "--set", "recipe.checkpoint_every=1"),
-    *("--set", "recipe.entropy_start=0.01", "--set", "recipe.entropy_end=0.01"),
-)
-
-
-@pytest.mark.slow
-def test_training_that_is_interrupted_resumes_exactly(tmp_path):
-    folder, whole = tmp_path / "run", tmp_path / "whole"
-    command = [sys.executable, "-m", "decima", *map(str, TRAIN), "--out", str(folder), "--iterations", "5000"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 300.0
-    while not (folder / "checkpoint.npz").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    process.send_signal(signal.SIGTERM)  # which becomes what Ctrl-C is
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert out == ""
-    *lines, error = err.splitlines()
-    assert [line for line in lines if not line.startswith("train: ")] == []  # of progress, on a slow machine
-    assert error.startswith("error: interrupted after ")
-    assert error.endswith(f"--resume continues {folder}")
-    iterations = ("--iterations", int(error.split()[3]) + 2)
-    assert "already holds a training run: resume it" in refuse(*TRAIN, "--out", folder, *iterations)
-    succeed(*TRAIN, "--out", folder, *iterations, "--resume")
-    succeed(*TRAIN, "--out", whole, *iterations)
-    assert_same_run(Checkpoint.load(folder), Checkpoint.load(whole))
-    weights = [simulate("generated", f"learned:policy={each}/policy.weights.h5").cost for each in (folder, whole)]
-    assert weights[0] == weights[1]

@@ -57,17 +57,6 @@ def test_baseline_metric_and_file_of_jobs(jobs, folder):
     assert succeed(*call, "--threads", 1, "--baseline", "fair", "--metric", "makespan_s", "--out", path) == line
 
 
-def test_what_draws_nothing_is_run_once_and_told(jobs, folder):
-    path = folder / "scores.csv"
-    call = ("compare", "fifo", "fair", "--jobs", jobs, "--executors", 4)
-    text = run(*call, "--durations", "mean", "--out", path).stdout
-    assert "1 run each" in text
-    assert "95 %" not in text
-    assert text.splitlines()[4].startswith("Nothing is drawn: every run of a scheduler would be the same")
-    assert len(pandas.read_csv(path)) == 2
-    assert "20 runs each" in run(*call).stdout
-
-
 def tune(folder, *more):
     return succeed(
         *("tune", "capped_srw:stage_rule=0", *SMALL, "--train", 2, "--test", 2, "--budget", 12, "--seed", 1), *more

@@ -34,9 +34,7 @@ REFUSED = {
     "simulate --jobs": DRAWN,
     "simulate --jobs {jobs} --out {folder}/r.json": {
         "--executors 0": "executors must be a whole number of at least 1, got 0",
-        "--executors -5": "executors must be a whole number of at least 1, got -5",
         "--executors many": "'--executors'",
-        "--executors 2.5": "'--executors'",
         f"--executors {10**30}": "'--executors'",
         "--scheduler unfair": "unknown scheduler 'unfair'; did you mean 'fair'?; known: capped_srw,",
         "--scheduler replay": "expected their file: replay:FILE",
@@ -45,7 +43,6 @@ REFUSED = {
         "--set settings.level_rule=middle": "must be one of interpolate, inverted, left, right, got 'middle'",
         "--set settings.moving_delay_ms=-1": "moving_delay_ms must be a number from 0 to 1e+15, got -1",
         "--set settings.moving_delay_ms=nan": "moving_delay_ms is 'nan'; expected a number",
-        "--set settings.warmup_delay_ms=inf": "warmup_delay_ms must be a number from 0 to 1e+15, got inf",
         "--set settings.time_limit_ms=0": "time_limit_ms must be above 0",
         "--mode released --set settings.time_limit_ms=5": "no effect in mode released",
         "--seed -1": "seed must be a whole number of at least 0, got -1",
@@ -58,9 +55,6 @@ REFUSED = {
         "--set settings.classes=1:3": "use the option --classes instead",
         "--classes ''": "'' is not an executor class; expected MEMORY:EXECUTORS",
         "--classes 0.5:2,0.5:3": "class 0.5 is given twice",
-        "--classes 0.5:0": "class 0.5: executors must be a whole number of at least 1, got 0",
-        "--classes nan:2": "expected a number",
-        "--classes 0.5:2 --executors 3": "executors is 3, and the classes have 2; leave executors out",
         "--classes 0.5:2 --executors 50": "executors is 50, and the classes have 2; leave executors out",
         "--mode simplified --set settings.moving_delay_ms=50000": (
             "moving_delay_ms is 50000.0 but has no effect in mode simplified with startup off"
@@ -68,10 +62,7 @@ REFUSED = {
         "--scheduler fair:stage_rule=0.7": "stage_rule must be a whole number from 0 to 2, got 0.7",
         "--scheduler fair:sticky": "'fair:sticky': 'sticky' is not an option; expected KEY=VALUE",
         "--scheduler fair:sticky=yes": "sticky is 'yes'; expected a number",
-        "--scheduler fair:=1": "'=1' is not an option",
         "--scheduler fair:sticky=1,sticky=0": "sticky is given twice",
-        "--scheduler fair:sticky=2": "sticky must be a whole number from 0 to 1, got 2",
-        "--scheduler fair:sticky=nan": "sticky is 'nan'; expected a number",
         "--scheduler fair:alpha=1": "scheduler fair has no parameter 'alpha'; it has: sticky, stage_rule",
         "surplus": "surplus",
         "--scheduler": "requires an argument",
@@ -133,7 +124,6 @@ REFUSED = {
         "--set recipe.lr_start": "expected KEY=VALUE",
         "--set lr_start=1": "expected a key that begins with settings. or recipe. or architecture.",
         "--set recipe.lr_strat=1": "did you mean 'lr_start'",
-        "--set recipe.lr_start=fast": "recipe: lr_start is 'fast'; expected a number",
         "--set recipe.teacher=fiar": "recipe: teacher: unknown scheduler 'fiar'; did you mean 'fair'?",
         "--architecture large": "unknown architecture 'large'",
         "--set architecture.limits=none": "architecture.limits is unknown; did you mean 'limit'?",
@@ -197,7 +187,6 @@ REFUSED = {
         "fair fair": "scheduler 'fair' is given twice",
         "--out {folder}/bounds.json": "ends in .csv or .parquet",
         "--delays --budget 0": "expected a budget above 0",
-        "--fluid": "'decima optimum --fluid' is gone: version 0.2.0 is the last one that has it",
         "--long-s 5": "--long-s is an option of 'decima optimum idle-value --system spark', not of",
     },
     "optimum": {
@@ -222,7 +211,6 @@ REFUSED = {
     "": {
         "simulat": "No such command 'simulat'",
         "data fetch": "Missing argument",
-        "bench duel fifo fair --seed 1": "'decima bench duel' is gone: version 0.2.0 is the last one that has it",
         "bench run fair --task embeded-batch": "unknown task 'embeded-batch'",
         "bench run no_such_rule": "unknown scheduler",
         "bench run fair --out result.csv": "ends in .json",

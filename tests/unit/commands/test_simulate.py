@@ -4,7 +4,7 @@ import pandas
 import pytest
 
 import decima
-from tests.unit.commands.calls import read_json, refuse, run, show, simulated, succeed, write_json
+from tests.unit.commands.calls import read_json, refuse, show, simulated, succeed, write_json
 
 OPTIONS = ("--executors", 5, "--set", "settings.moving_delay_ms=100")
 
@@ -33,15 +33,6 @@ def test_result_file_says_what_the_library_says(jobs, folder):
     assert line.startswith("fifo on jobs (4 jobs, 5 executors, mode paper, sampled durations): average JCT ")
     assert f"{expected.avg_jct_s:.2f} s, makespan {expected.makespan_s:.1f} s, " in line
     assert line.endswith(f"; wrote {folder / 'r.json'}")
-
-
-@pytest.mark.parametrize(("arrivals", "preset"), [("batch", "batch"), ("poisson,interarrival_s=5", "stream")])
-def test_parameters_are_those_of_the_form_for_the_jobs(arrivals, preset, folder):
-    for name in ("weighted_fair", "decima"):
-        words = ("--jobs", f"synthetic:n=2,sizes=xs,arrivals={arrivals}", "--executors", 3)
-        chosen = simulated(folder, "--scheduler", name, *words)
-        assert chosen == simulated(folder, "--scheduler", f"{name}:{preset}", *words)
-        assert chosen["parameters"]
 
 
 @pytest.mark.parametrize("verb", ["simulate --scheduler decima", "optimum decima --instances 1 --budget 1"])
@@ -115,23 +106,3 @@ def test_replay_of_a_result_file_repeats_the_run(mode, scheduler, jobs, folder):
         assert again.pop("scheduler") == "replay"
         assert again.pop("parameters") == {"file": str(decisions)}
         assert again == {key: value for key, value in first.items() if key not in ("scheduler", "parameters")}
-
-
-def test_leftover_decisions_are_an_error(jobs, folder):
-    document = simulated(folder, "--jobs", jobs)
-    logged = len(document["decisions"])
-    document["decisions"].append(document["decisions"][-1])
-    decisions = write_json(folder / "more.json", document)
-    result = run("simulate", "--jobs", jobs, "--scheduler", f"replay:{decisions}")
-    assert result.exit_code == 2
-    assert f"{logged + 1} decisions are logged, but the run ended after {logged}" in result.stderr
-
-
-def test_tpch_jobs(tpch_data, folder):
-    jobs = write_json(
-        folder / "jobs.json",
-        [{"size": "10g", "query": 9, "arrival_ms": 0, "initial": True}, {"size": "2g", "query": 1, "arrival_ms": 7}],
-    )
-    line = succeed("simulate", "--jobs", jobs, "--mode", "released", "--durations", "mean", "--out", folder / "r.json")
-    assert line.startswith("fair on jobs (2 jobs, 50 executors, mode released, mean durations)")
-    assert [job["name"] for job in read_json(folder / "r.json")["jobs"]] == ["q9-10g", "q1-2g"]

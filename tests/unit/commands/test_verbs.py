@@ -158,22 +158,13 @@ def test_earlier_commands_name_the_new_ones_which_are_there(old):
         ("workload alibaba --part test", "'decima workload alibaba' is gone: expected decima workload write alibaba"),
         ("bench duel a b", "'decima bench duel' is gone: version 0.2.0 is the last one that has it"),
         ("optimum --fluid", "'decima optimum --fluid' is gone: version 0.2.0 is the last one that has it"),
-        (
-            "optimum --system heterogeneous --solver=x",
-            "'decima optimum --solver' is gone: OR-Tools is used where it is",
-        ),
-        (
-            "simulate --service localhost:1",
-            "'decima simulate --service' is gone: expected --scheduler remote:HOST:PORT",
-        ),
+        ("optimum --system heterogeneous --solver=x", "--solver' is gone: OR-Tools is used where it is"),
+        ("simulate --service localhost:1", "--service' is gone: expected --scheduler remote:HOST:PORT"),
         ("simulate --scheduler lookahead", "scheduler 'lookahead' is gone: version 0.2.0 is the last one that has it"),
         ("simulate --system heterogeneous --scheduler dfrn", "scheduler 'dfrn' is gone: expected 'tds' or 'tdca'"),
         ("simulate --system cloud --scheduler ilp_highs", "scheduler 'ilp_highs' is gone: expected 'ilp'"),
         ("simulate --scheduler decima:busy-entry --jobs embedded:n=1", "policy 'busy-entry' is gone: version 0.2.0"),
-        (
-            "simulate --scheduler decima:busy-23 --jobs embedded:n=1",
-            "policy 'busy-23' is gone: expected busy-23-random",
-        ),
+        ("simulate --scheduler decima:busy-23 --jobs embedded:n=1", "'busy-23' is gone: expected busy-23-random"),
         ("simulate --scheduler decima:tpch-p90 --jobs embedded:n=1", "policy 'tpch-p90' is gone: expected tpch-p90-ra"),
         (
             "simulate --scheduler decima:tpch-stream-entry-loads-2 --jobs embedded:n=1",

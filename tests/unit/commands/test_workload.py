@@ -9,8 +9,8 @@ from decima.core import config
 from decima.workload import load, synthetic_batch, synthetic_poisson
 from decima.workload.sources import JOB_OPTIONS, PRESETS, get_source, list_sources
 from decima.workload.tpch import raw as tpch_raw
+from tests.profiles import write_set
 from tests.unit.commands.calls import refuse, run, show, succeed
-from tests.unit.workload.tpch.raw_files import write_set
 
 
 def test_describe_shows_a_row_per_job_and_a_summary(jobs, folder):

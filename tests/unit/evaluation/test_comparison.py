@@ -220,7 +220,6 @@ def test_what_draws_nothing_is_run_once(schedulers, settings, runs):
         ((["fair"], []), ConfigError, "no workload given"),
         ((["fair"], JOBS, 10, []), ConfigError, "no seed given"),
         ((["fair"], JOBS, 10, [1, 1]), ConfigError, "seed is given twice"),
-        ((["fair"], JOBS, 10, [-1]), ConfigError, "seed must be"),
         ((["fair"], JOBS, 10, 0), ConfigError, "no seed given; expected at least one"),
         ((["fair"], [JOBS], 10, [1, 2]), ConfigError, "2 seeds for 1 workloads"),
         ((["fair"], JOBS, 10, True), ConfigError, "seeds must be a list of whole numbers, got True"),
@@ -289,8 +288,7 @@ def test_one_value_has_no_interval():
     assert all(map(math.isnan, mean_interval(np.array([2.0]))[1:]))
     change, low, high = paired_change(np.array([2.0]), np.array([4.0]))
     assert change == -50.0
-    assert math.isnan(low)
-    assert math.isnan(high)
+    assert all(map(math.isnan, (low, high, *paired_change(np.ones(3), np.zeros(3)))))  # against a mean of zero, too
 
 
 def test_paired_change_ignores_what_is_hard_for_both():
@@ -306,7 +304,3 @@ def test_paired_change_covers_the_truth():
         low, high = paired_change(0.8 * baseline * rng.normal(1.0, 0.2, 30), baseline)[1:]
         covered += low <= -20.0 <= high
     assert 0.90 <= covered / 400 <= 0.99
-
-
-def test_no_change_against_a_mean_of_zero():
-    assert all(map(math.isnan, paired_change(np.ones(3), np.zeros(3))))

@@ -8,7 +8,7 @@ from decima.core.errors import ConfigError, RecordError, SchedulerError
 from decima.core.objectives import list_objectives
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.run import score_matrix, simulate
-from decima.systems.spark.schedulers import Decision, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
 from tests.random_clusters import random_workload
@@ -134,15 +134,6 @@ def test_candidates_have_priorities_of_their_own():
     alone = [pool.scores(schedulers[:1], {"job_rank": row[None]})[0] for row in priority]
     assert np.array_equal(together, alone)
     assert len(set(together)) > 1
-
-
-def test_an_exception_in_a_thread_is_raised():
-    class Stubborn(Greedy):
-        def decide(self, observation):
-            return Decision.idle()
-
-    with pytest.raises(Exception, match="parked every executor"):
-        RunPool(WORKLOADS, SETTINGS).measure([Stubborn()])
 
 
 @pytest.mark.parametrize(

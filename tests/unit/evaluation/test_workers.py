@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import subprocess
@@ -19,20 +20,11 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
 from tests.heterogeneous_instances import draw_instance
+from tests.on_ray.work import divide, fall
 
 CLUSTER = Settings(executors=6)
 WORKLOADS = [synthetic_batch(3, seed=seed) for seed in range(3)]
 LOCAL = pytest.mark.parametrize("backend", ["threads", "processes"])  # the third is tried in tests/on_ray
-
-
-def divide(item):
-    return 60 // item
-
-
-def fall(item):
-    if item == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return item
 
 
 def interrupt(item):
@@ -44,59 +36,60 @@ def interrupt(item):
 # ---- what every backend keeps to ----------------------------------------------------------------------------------
 
 
-@LOCAL
-def test_results_come_in_order_and_exceptions_in_the_caller(backend):
+def check_results(backend):
+    """They come in order, and exceptions in the caller, after which there is more work, also where it was closed."""
     steps = []
-    workers = make_workers(divide, backend, 2)
-    try:
+    with contextlib.closing(make_workers(divide, backend, 2)) as workers:
         assert workers.map([3, 1, 2, 5], steps.append) == [20, 60, 30, 12]
         assert steps == [20, 60, 30, 12]
         assert workers.map([]) == []
         with pytest.raises(ZeroDivisionError, match="by zero"):
             workers.map([1, 0, 2])
-        assert workers.map([4]) == [15]  # and go on
+        assert workers.map([4]) == [15]
         workers.close()
         assert workers.map([4]) == [15]
-    finally:
-        workers.close()
 
 
-@LOCAL
-def test_scores_are_equal_for_any_backend_and_number_of_workers(backend):
+def pool(**how):
     schedulers = [make_scheduler("weighted_fair", alpha=0.5), make_scheduler("random"), Greedy()]
-    expected = RunPool(WORKLOADS, CLUSTER, workers=1, backend="threads").measure(schedulers, ("avg_jct", "p90_jct"))
-    with RunPool(WORKLOADS, CLUSTER, workers=2, backend=backend) as pool:
-        for _ in range(2):  # states that have run before give the same
-            found = pool.measure(schedulers, ("avg_jct", "p90_jct"))
-            for column, values in expected.items():
-                np.testing.assert_array_equal(found[column], values)
+    with RunPool(WORKLOADS, CLUSTER, **how) as runs:
+        first, again = (runs.measure(schedulers, ("avg_jct", "p90_jct")) for _ in range(2))
+    # States that have run before give the same.
+    assert all(np.array_equal(again[column], values) for column, values in first.items())
+    return {column: values.tolist() for column, values in first.items()}
 
 
-@LOCAL
-def test_search_finds_the_same(backend):
-    settings = CLUSTER.replace(durations="mean")
-    expected = search_schedule(WORKLOADS[0], settings, 20, workers=1, backend="threads")
-    found = search_schedule(WORKLOADS[0], settings, 20, workers=2, backend=backend)
-    assert found.curve == expected.curve
-    np.testing.assert_array_equal(found.order_factor, expected.order_factor)
+def search(**how):
+    found = search_schedule(WORKLOADS[0], CLUSTER.replace(durations="mean"), 20, **how)
+    return found.curve, found.order_factor.tolist()
 
 
-@LOCAL
-def test_comparison_and_tuning_give_the_same(backend):
-    arguments = {"workers": 2, "backend": backend}
-    compared = decima.compare(["fair", "random"], WORKLOADS, cluster=CLUSTER, **arguments)
-    assert compared.scores.equals(decima.compare(["fair", "random"], WORKLOADS, cluster=CLUSTER).scores)
-    tuned = tune("weighted_fair", WORKLOADS, CLUSTER, budget=6, **arguments)
-    assert tuned.card() == tune("weighted_fair", WORKLOADS, CLUSTER, budget=6, workers=1).card()
+def comparison(**how):
+    return decima.compare(["fair", "random"], WORKLOADS, cluster=CLUSTER, **how).scores.to_csv()
 
 
-@LOCAL
-def test_plans_of_heterogeneous_executors_are_the_same(backend):
-    instances = [draw_instance(seed) for seed in range(3)]
+def tuning(**how):
+    return tune("weighted_fair", WORKLOADS, CLUSTER, budget=6, **how).card()
+
+
+def plans(**how):
     schedulers = {"heft": "heft", "random": "random_deft", "search": PrioritySearch(20)}
-    expected = decima.compare(schedulers, instances, seeds=[4, 5, 6], workers=1)
-    found = decima.compare(schedulers, instances, seeds=[4, 5, 6], workers=2, backend=backend)
-    assert found.scores.equals(expected.scores)
+    instances = [draw_instance(seed) for seed in range(3)]
+    return decima.compare(schedulers, instances, seeds=[4, 5, 6], **how).scores.to_csv()
+
+
+WORK = (pool, search, comparison, tuning, plans)
+
+
+@LOCAL
+def test_results_come_in_order_and_exceptions_in_the_caller(backend):
+    check_results(backend)
+
+
+@LOCAL
+@pytest.mark.parametrize("work", WORK)
+def test_every_backend_and_number_of_workers_gives_the_same(backend, work):
+    assert work(workers=2, backend=backend) == work(workers=1, backend="threads")
 
 
 # ---- single ones --------------------------------------------------------------------------------------------------
@@ -115,14 +108,11 @@ class Greedy:
 
 
 def test_a_worker_that_is_killed_is_one_error_and_others_come():
-    workers = make_workers(fall, "processes", 2)
-    try:
+    with contextlib.closing(make_workers(fall, "processes", 2)) as workers:
         for _ in range(2):
             with pytest.raises(WorkerError, match="a worker process died, perhaps for want of memory"):
                 workers.map([0, 0, 1, 0, 0, 0])
             assert workers.map([0, 2, 3]) == [0, 2, 3]
-    finally:
-        workers.close()
 
 
 CALLER = """

@@ -17,7 +17,7 @@ import pandas
 import pytest
 import yaml
 
-from decima.core.errors import ConfigError, PolicyError
+from decima.core.errors import ConfigError
 from decima.core.system import SYSTEM_MODULES
 from decima.learning.cards import RANDOM
 from decima.learning.store import save_policy
@@ -292,12 +292,6 @@ def test_tables_are_computed_again_when_the_weights_of_a_policy_change(checkout)
     policy = first["scheduler"].str.startswith("decima")
     assert first[~policy].equals(second[~policy])
     assert not first[policy].equals(second[policy])
-
-
-def test_a_policy_that_is_not_there_is_one_clear_error(checkout):
-    (checkout / "models" / "decima" / "tiny.weights.h5").unlink()
-    with pytest.raises(PolicyError, match=r"policy tiny lacks its weights: there is no file .*tiny\.weights\.h5"):
-        store.load("variance", "tiny", progress=False)
 
 
 def test_curves_keep_rows_with_a_validation_and_both_forms_of_the_recipe_have_one_name(checkout):

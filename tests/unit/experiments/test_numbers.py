@@ -152,10 +152,11 @@ def test_means_over_training_runs_are_those_of_the_tables(label, batches, stream
 def test_verdicts_of_the_readme_are_those_of_the_claims():
     claims = accounts.claims_page().splitlines()
     shown = {tuple(re.sub(r"\[(.+?)\]\(.+?\)", r"\1", line).strip("| ").split(" | ")) for line in claims}
-    for line in prose(ROOT / "README.md").splitlines():
-        cells = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", line).strip("| ").split(" | ")
-        if line.startswith("|") and cells[-1] in accounts.VERDICTS:
-            assert tuple(cells[-4:]) in shown, line
+    rows = [line for line in prose(ROOT / "README.md").splitlines() if line.startswith("|")]
+    cells = [re.sub(r"\[(.+?)\]\(.+?\)", r"\1", line).strip("| ").split(" | ") for line in rows]
+    named = [tuple(row[-4:]) for row in cells if row[-1] in accounts.VERDICTS]
+    assert len(named) >= 8
+    assert set(named) <= shown
 
 
 # Accounts of the papers: their numbers are those of the published tables.

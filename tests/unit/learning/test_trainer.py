@@ -298,9 +298,6 @@ def test_the_call_is_stored_with_the_first_checkpoint(tmp_path, monkeypatch):
     budget = Budget(iterations=1)
     trainer = Trainer(Climber(), Height(), budget, tmp_path, identity={}, tensorboard=False, command=["--seed", "3"])
 
-    class Killed(BaseException):
-        pass
-
     def killed(self):
         raise Killed
 

@@ -15,6 +15,7 @@ from tests.unit.connect.event_lines import LOGS, T0, executor_added, job_end, jo
 DOCS = Path(__file__).parents[4] / "docs" / "event-logs.md"
 SQL = "org.apache.spark.sql.execution.ui.SparkListener"
 EXECUTION = {"spark.sql.execution.id": "4"}
+ABORTED = "Job aborted due to stage failure: Task 0 in stage 5.0 failed 4 times"
 
 
 def small(executor_cores=3):
@@ -105,21 +106,11 @@ def test_inferred_parents_of_real_logs_lose_no_edge(name, tmp_path):
     ("failed", "message", "later", "skipped"),
     [
         # The stage of a job failed, and nothing was submitted after it.
-        (
-            1,
-            "Job aborted due to stage failure: Task 0 in stage 5.0 failed 4 times",
-            False,
-            "a job failed or was cancelled",
-        ),
+        (1, ABORTED, False, "a job failed or was cancelled"),
         # It failed, and a job that was submitted later succeeded: the query tried it again.
-        (0, "Job aborted due to stage failure: Task 0 in stage 5.0 failed 4 times", True, ""),
+        (0, ABORTED, True, ""),
         # It failed while another job ran, which ended later.
-        (
-            0,
-            "Job aborted due to stage failure: Task 0 in stage 5.0 failed 4 times",
-            False,
-            "a job failed or was cancelled",
-        ),
+        (0, ABORTED, False, "a job failed or was cancelled"),
         # Adaptive execution cancelled a job and went on.
         (0, "Job 0 cancelled because the result is not needed", False, ""),
         # A person cancelled the last job.

@@ -341,6 +341,3 @@ def test_line_of_too_many_values_is_left_out(tmp_path, monkeypatch):
     (log,) = read_event_logs([tmp_path / "log"])
     assert any("or 100 values" in note.reason or "values" in note.reason for note in log.report.notices)
     assert log.report.notices[0].count == 6
-
-
-# Slim copies of event logs read the same and hold nothing of the machine.

@@ -300,8 +300,8 @@ def test_tokens_are_read(tmp_path, monkeypatch):
 
 
 def test_commands_are_streamed_to_drivers():
-    """The stream is the driver's life: when it breaks, its executors go to others."""
-    with running(sessions_of("fifo")) as service:
+    """The stream is the driver's life: when it breaks, its executors go to others, at once and not after its lease."""
+    with running(sessions_of("fifo", limits=Limits(driver_lease_s=900.0))) as service:
         channels = [grpc.insecure_channel(service.target, [("n", n)]) for n in range(2)]
         opening = open_request(shared_cluster="c")
         sessions = [ask(channel, "Open", opening, protocol.OpenReply).session for channel in channels]

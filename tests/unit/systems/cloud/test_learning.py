@@ -280,14 +280,8 @@ def test_a_stored_policy_is_a_rule(trained, tmp_path):
         (lambda: PlacementTask(reward="other"), "reward must be per_job or table3"),
         (lambda: PlacementRun(TASK, Recipe(), PlacementArchitecture.named("paper", 3), 0), "made for 3 VMs"),
         (lambda: small_run(teacher="ilp_bet"), "unknown scheduler 'ilp_bet'"),
-        (
-            lambda: small_run(teacher="search", teacher_parameters={"budget": 0}),
-            "budget of the teacher search must be a whole number",
-        ),
-        (
-            lambda: small_run(teacher="search", teacher_parameters={"steps": 1}),
-            "unknown option of the teacher search: steps",
-        ),
+        (lambda: small_run(teacher="search", teacher_parameters={"budget": 0}), "budget of the teacher search must be"),
+        (lambda: small_run(teacher="search", teacher_parameters={"steps": 1}), "option of the teacher search: steps"),
         (lambda: Recipe.named("fast", "placement", algorithm="dqn"), "set teacher to none"),
         (lambda: small_run(start_policy="tpch-batch").agent(None, 1), "tpch-batch"),
     ],

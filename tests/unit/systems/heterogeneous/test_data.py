@@ -176,31 +176,23 @@ def test_wfcommons(body, tmp_path):
     assert job.data.tolist() == [2.0]
 
 
+def executed(body):
+    return body["workflow"]["execution"]["tasks"]
+
+
 @pytest.mark.parametrize(
     ("good", "change", "sentence"),
     [
-        (
-            NEW,
-            lambda body: body["workflow"].pop("execution"),
-            "task 't1' has no runtime; expected a workflow that was exec",
-        ),
+        (NEW, lambda body: body["workflow"].pop("execution"), "task 't1' has no runtime; expected a workflow"),
         (OLD, lambda body: body["workflow"]["tasks"][1].pop("runtimeInSeconds"), "task 't2' has no runtime"),
-        (
-            NEW,
-            lambda body: body.update(schemaVersion="2.0"),
-            "version '2.0' of WfFormat is unknown; expected 1.0, 1.1, 1.2, 1.3, 1.4",
-        ),
+        (NEW, lambda body: body.update(schemaVersion="2.0"), "version '2.0' of WfFormat is unknown; expected 1.0"),
         (NEW, lambda body: body.pop("schemaVersion"), "schemaVersion is missing"),
         (NEW, lambda body: body["workflow"].pop("specification"), "specification is missing"),
         (NEW, lambda body: body["workflow"]["specification"]["tasks"].clear(), "has no tasks"),
         (OLD, lambda body: body["workflow"]["tasks"].clear(), "has no tasks"),
         (NEW, lambda body: body["workflow"]["specification"]["tasks"][1].update(parents=["x"]), "unknown parent 'x'"),
         (NEW, lambda body: body["workflow"]["specification"]["files"].pop(0), "file 'a' has no size"),
-        (
-            NEW,
-            lambda body: body["workflow"]["execution"]["tasks"][0].update(runtimeInSeconds=-1),
-            "runtime of task 't1' is -",
-        ),
+        (NEW, lambda body: executed(body)[0].update(runtimeInSeconds=-1), "runtime of task 't1' is -"),
     ],
 )
 def test_malformed_workflows(good, change, sentence, tmp_path):

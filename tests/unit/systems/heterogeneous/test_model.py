@@ -174,10 +174,7 @@ SPEEDS = {"speeds": [1.0, 2.0, 4.0], "rate": 1.0}
         (lambda body: body.update(job=1), "unknown key 'job'"),
         (lambda body: body["jobs"][0]["nodes"][0].update(work=None), "work of node 0 is None; expected a number"),
         (lambda body: body["cluster"].update(rate=None), "no transfer rate"),
-        (
-            lambda body: body.update(cluster=SPEEDS) or body["jobs"][0]["nodes"][2].pop("work"),
-            "node 2: work is missing",
-        ),
+        (lambda body: body.update(cluster=SPEEDS) or body["jobs"][0]["nodes"][2].pop("work"), "2: work is missing"),
         (lambda body: body["cluster"].update(speeds="fast", costs=None), "speeds: expected numbers only|dimension"),
     ],
 )

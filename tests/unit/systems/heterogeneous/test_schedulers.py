@@ -63,7 +63,8 @@ PUBLISHED = ("heft", "cpop", "peft", "dls", "min_min", "tds", "tdca")
 def test_published_schedulers_do_not_depend_on_how_a_cluster_is_written(name):
     for seed in range(30):
         with_speeds = draw_instance(seed, jobs=2, nodes=9, executors=4, ccr=0.6, stream=seed % 3 == 0)
-        cluster = Cluster(costs=with_speeds.times_s, rate=with_speeds.cluster.rate)
+        own = with_speeds.cluster
+        cluster = Cluster(costs=with_speeds.times_s, rate=own.rate, latency_s=own.latency_s)
         schedules = [plan(each, scheduler=name) for each in (with_speeds, Instance(with_speeds.jobs, cluster))]
         assert schedules[0].executor.tolist() == schedules[1].executor.tolist(), seed
         assert schedules[0].start_s == pytest.approx(schedules[1].start_s)

@@ -218,18 +218,18 @@ def test_a_fixed_size_has_a_line_for_each_master():
     assert "standalone" in lines[2]
 
 
+DYNAMIC = "spark.dynamicAllocation"
+
+
 @pytest.mark.parametrize(
     ("stated", "settings"),
     [
-        ({"spark.dynamicAllocation.executorIdleTimeout": "2min"}, {"idle_timeout_ms": 120_000.0}),
-        ({"spark.dynamicAllocation.schedulerBacklogTimeout": "3"}, {"backlog_timeout_ms": 3000.0}),
+        ({f"{DYNAMIC}.executorIdleTimeout": "2min"}, {"idle_timeout_ms": 120_000.0}),
+        ({f"{DYNAMIC}.schedulerBacklogTimeout": "3"}, {"backlog_timeout_ms": 3000.0}),
         ({"spark.speculation.interval": "250"}, {"speculation_interval_ms": 250.0}),
         ({"spark.executor.cores": "4", "spark.task.cpus": "2"}, {"executor_cores": 2}),
-        (
-            {"spark.executor.cores": "4", "spark.dynamicAllocation.maxExecutors": "5"},
-            {"executor_cores": 4, "executors": 20},
-        ),
-        ({"spark.dynamicAllocation.maxExecutors": "2147483647"}, {}),
+        ({"spark.executor.cores": "4", f"{DYNAMIC}.maxExecutors": "5"}, {"executor_cores": 4, "executors": 20}),
+        ({f"{DYNAMIC}.maxExecutors": "2147483647"}, {}),
         ({"spark.dynamicAllocation.enabled": "maybe", "spark.dynamicAllocation.executorIdleTimeout": "soon"}, {}),
     ],
 )

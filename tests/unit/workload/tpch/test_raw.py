@@ -16,7 +16,7 @@ from decima.core import config
 from decima.core.errors import ChecksumError, DataUnavailableError, WorkloadError
 from decima.workload import pinned
 from decima.workload.tpch import raw as tpch_raw
-from tests.unit.workload.tpch.raw_files import npy, write_set
+from tests.profiles import npy, write_set
 
 # Two stages; levels are stored unsorted. Stage 1 has 1 task at the first stored level and 2 at the other.
 TABLES = {

@@ -343,9 +343,6 @@ def test_too_little_padding_is_an_error_that_says_what_is_needed(name, present):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"executors": 0}, "executors must be a whole number of at least 1, got 0"),
-        ({"mode": "spark"}, "mode must be one of"),
-        ({"moving_delay": 3}, "unknown simulator setting: moving_delay"),
         ({"max_stages": 0}, "max_stages must be a whole number of at least 1, got 0"),
         ({"max_jobs": 1.5}, "max_jobs must be a whole number"),
         ({"max_jobs": float("nan")}, "max_jobs must be a whole number of at least 1, got nan"),

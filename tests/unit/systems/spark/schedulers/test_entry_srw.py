@@ -142,19 +142,6 @@ def test_the_compiled_rule_decides_as_the_plain_one(seed, values):
         assert compiled != decima.simulate(jobs, "capped_srw", executors, seed, log=True).log.decision_lists()
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"pay": -1.0}, r"scheduler entry_srw: pay must be from 0 to 1000, got -1.0$"),
-        ({"waiting": 0}, r"scheduler entry_srw: waiting must be a whole number from 1 to 2, got 0$"),
-        ({"level": -1}, r"scheduler entry_srw: level must be a whole number from 0 to 100, got -1$"),
-    ],
-)
-def test_prices_that_make_no_sense_are_refused(values, message):
-    with pytest.raises(ConfigError, match=message):
-        make_scheduler("entry_srw", **values)
-
-
 def test_a_cost_of_coming_needs_a_way():
     with pytest.raises(ConfigError, match="entry_s is 7 s, but executors move without delay; expected 0, or a cluster"):
         decima.simulate(TWELVE, "entry_srw:entry_s=7", 4, moving_delay_ms=0.0)

@@ -176,17 +176,6 @@ def test_random_jobs_keep_to_the_driver(seed):
                     assert starts.min() == pytest.approx(ready)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_one_job_runs_as_the_plain_python_scheduler_has_it(seed):
-    rng = np.random.default_rng(100 + seed)
-    jobs = workload(random_jobs(rng).jobs[0])
-    driver = rng.integers(0, 12, int(jobs.first_stage[-1])) * 125.0
-    many = jobs.jobs[0].profile.num_tasks
-    compiled = run(jobs, AfterDriver(make_scheduler("fifo"), driver), many)
-    plain = run(jobs, InPython(driver), many)
-    assert np.array_equal(compiled.stage_finish_ms[0], plain.stage_finish_ms[0])
-
-
 def test_refusals():
     fair = make_scheduler("fair")
     with pytest.raises(ConfigError, match="driver times must be numbers of ms from 0"):

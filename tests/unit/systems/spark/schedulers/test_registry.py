@@ -1,11 +1,15 @@
 """Every registered scheduler, and the texts that say who decides."""
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import decima
-from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.core.errors import ConfigError
 from decima.systems.spark.schedulers import (
     Scheduler,
     describe_scheduler,
@@ -92,21 +96,9 @@ def test_texts_have_typed_values():
     assert read_scheduler("decima:tpch-stream,greedy=false") == ("decima", {"policy": "tpch-stream", "greedy": False})
     policy = {"policy": "models/a.weights.h5", "greedy": True}
     assert read_scheduler("models/a.weights.h5:greedy=1") == ("decima", policy)
+    with pytest.raises(ConfigError, match="greedy is '2'; expected true or false"):
+        make_scheduler("decima:greedy=2")
     assert read_scheduler("remote:h:5,scheduler=fair:sticky=0")[1] == {"service": "h:5", "scheduler": "fair:sticky=0"}
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "message"),
-    [
-        ("fiar", UnknownSchedulerError, r"unknown scheduler 'fiar'; did you mean 'fair'\?"),
-        ("fair:", ConfigError, "'' is not an option; expected KEY=VALUE"),
-        ("fair:sticky=much", ConfigError, "sticky is 'much'; expected a number"),
-        ("decima:greedy=2", ConfigError, "greedy is '2'; expected true or false"),
-    ],
-)
-def test_texts_that_mean_nobody(text, error, message):
-    with pytest.raises(error, match=message):
-        make_scheduler(text)
 
 
 def test_listing_imports_no_package_above(tmp_path):
@@ -117,3 +109,36 @@ def test_listing_imports_no_package_above(tmp_path):
     code = f"import sys, decima; decima.list_schedulers(); assert not {unwanted} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+# ---- the code of docs/scheduler-interface.md and docs/gym.md runs as it stands, block after block --------------------
+
+DOCS = Path(__file__).parents[5] / "docs"
+CODE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("scheduler-interface.md", "gym.md"))
+PAGE = (DOCS / "schedulers.md").read_text(encoding="utf-8")
+
+
+def test_code_blocks_run_in_order(tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```$", CODE, flags=re.MULTILINE | re.DOTALL)
+    blocks = [block for block in blocks if "as_scheduler(policy" not in block]  # the reader's own policy
+    assert len(blocks) == 6
+    script = tmp_path / "example.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    command = [sys.executable, "-W", "error::UserWarning", str(script)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.stderr == ""
+    written, checked, error, compiled, largest, rewards, shapes = finished.stdout.splitlines()
+    own, fair = map(int, re.fullmatch(r"average JCT (\d+) s, with fair sharing (\d+) s", written).groups())
+    assert 0 < own < fair
+    assert checked.startswith("shortest_remaining (Python) keeps to the interface: 44 cases, ")
+    assert error.endswith("decide returned None; expected a Decision; is a return missing?")
+    assert compiled.startswith("largest_first (compiled) keeps to the interface: ")
+    assert int(re.fullmatch(r"average JCT (\d+) s", largest)[1]) > fair
+    assert re.fullmatch(r"sum of rewards -\d+, jobs unfinished \d+", rewards)
+    assert re.fullmatch(r"\(8, \d+, 8\) \(8, \d+\)", shapes)
+
+
+def test_every_baseline_is_in_the_table():
+    table = PAGE[PAGE.index("## The baselines") : PAGE.index("### Two forms of fair sharing")]
+    named = re.findall(r"^\| (`.*?`) \|", table, flags=re.MULTILINE)
+    assert sorted(name.strip("`") for cell in named for name in cell.split(", ")) == list_schedulers()
