@@ -1,4 +1,4 @@
-"""Mapping heuristics: MCT, MET, MaxMin, Sufferage and ETF; MinMin is beside DLS in :mod:`.static`."""
+"""Mapping heuristics: MCT, MET, MaxMin, Sufferage and ETF; MinMin is in :mod:`.static`."""
 
 import numpy as np
 
