@@ -184,6 +184,7 @@ class Record:
         layout: Its type.
         extents: Length behind the name of every extent.
         bound: Names of the arrays that were bound from outside.
+        address: Address that compiled code takes; valid while this object lives.
     """
 
     def __init__(self, layout: RecordType, extents: Mapping[str, int]) -> None:
@@ -200,6 +201,7 @@ class Record:
         memory = np.zeros(int(places[-1]) + _ALIGNMENT, dtype=np.uint8)
         start = -memory.ctypes.data % _ALIGNMENT
         self._memory = memory[start : start + int(places[-1])]
+        self.address = self._memory.ctypes.data
         self._scalars = self._memory[:header].view(layout.header_dtype)[0]
         self._addresses, self._lengths = self._memory[: 16 * len(lengths)].view(np.int64).reshape(2, -1)
         self._lengths[:] = lengths
@@ -209,7 +211,7 @@ class Record:
         self._running = self._memory[layout.run_offset :]
         self._zeros = _zeros(int(sizes[layout.stored[BOUND]].max(initial=0)))
         self._addresses[:] = self._zeros.ctypes.data
-        self._addresses[stored] = self._memory.ctypes.data + places[:-1]
+        self._addresses[stored] = self.address + places[:-1]
         for field in layout.arrays.values():
             if field.storage == BUFFER and self._length(field):
                 self._bind(field.name, np.empty(self._length(field), dtype=field.dtype))
@@ -240,11 +242,6 @@ class Record:
             array = memory[start : start + self._length(field) * field.dtype.itemsize].view(field.dtype)
             self._arrays[name] = array
         return array
-
-    @property
-    def address(self) -> int:
-        """Address that compiled code takes; valid while this object lives."""
-        return self._memory.ctypes.data
 
     def __getattr__(self, name: str):
         if (numbers := self.__dict__.get("_numbers")) is None:  # on the way out of a pickle

@@ -56,7 +56,7 @@ def test_makespans_of_the_canonical_example(scheduler, makespan, copies):
     assert (schedule.makespan_s, len(schedule)) == (makespan, copies)
 
 
-PUBLISHED = ("heft", "cpop", "peft", "dls", "min_min", "tds", "tdca")
+PUBLISHED = ("heft", "cpop", "peft", "dls", "min_min", "max_min", "sufferage", "etf", "mct", "met", "tds", "tdca")
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -93,34 +93,72 @@ def test_nodes_go_only_where_they_can_be_executed(name):
             assert lower_bound(instance) <= schedule.makespan_s < 1e3, (seed, rule)
 
 
-def min_min_in_plain_python(instance):
-    """Node, executor and finish of each step: of all ready nodes the one that finishes first, where it does."""
+def mapped_in_plain_python(instance, key):
+    """Node, executor and finish of each step: of all ready nodes the one of the least key, where its pair is least."""
     start, parent, data = instance.parents
     free_s, copies, steps = [0.0] * len(instance.cluster), {}, []
     while len(copies) < len(instance):
-        pairs = []
+        choices = []
         for node in sorted(set(range(len(instance))) - set(copies)):
-            edges = range(start[node], start[node + 1])
+            edges, pairs = range(start[node], start[node + 1]), []
             for executor in range(len(instance.cluster)) if all(parent[each] in copies for each in edges) else ():
                 sent_s = [instance.there_s(data[each], [copies[parent[each]]], executor) for each in edges]
-                pairs.append((max([free_s[executor], *sent_s]) + instance.time_s(node, executor), node, executor))
-        finish_s, node, executor = min(pairs)
+                begin_s = max([free_s[executor], *sent_s])
+                pairs.append((begin_s, begin_s + instance.time_s(node, executor), executor))
+            if pairs:
+                choices.append(key(node, pairs))
+        *_, node, executor, finish_s = min(choices)
         free_s[executor] = finish_s
         copies[node] = executor, finish_s
         steps.append((node, executor, finish_s))
     return steps
 
 
-def test_min_min_is_its_rule():
+def by_finish(key):
+    def keyed(node, pairs):
+        ends = sorted((finish_s, executor) for _, finish_s, executor in pairs)
+        return key([finish_s for finish_s, _ in ends]), node, ends[0][1], ends[0][0]
+
+    return keyed
+
+
+def starts_first(node, pairs):
+    begin_s, executor, finish_s = min((begin_s, executor, finish_s) for begin_s, finish_s, executor in pairs)
+    return begin_s, node, executor, finish_s
+
+
+MAPPINGS = {
+    "min_min": by_finish(lambda ends: ends[0]),
+    "max_min": by_finish(lambda ends: -ends[0]),
+    "sufferage": by_finish(lambda ends: ends[0] - ends[1]),
+    "mct": by_finish(lambda ends: 0.0),
+}
+
+
+@pytest.mark.parametrize("name", [*MAPPINGS, "etf"])
+def test_mapping_heuristics_are_their_rules(name):
     for seed in range(8):
         instance = draw_instance(seed, jobs=1, nodes=9, executors=3, ccr=0.7)
-        schedule = plan(instance, scheduler="min_min")
+        level = rank_up(instance, transfers=0.0, node_s=instance.mean_cost_s)
+
+        def longest_first(node, pairs, level=level):
+            begin_s, *rest = starts_first(node, pairs)
+            return begin_s, -level[node], *rest
+
+        schedule = plan(instance, scheduler=name)
         rows = zip(schedule.node.tolist(), schedule.executor.tolist(), schedule.finish_s.tolist(), strict=True)
-        for row, expected in zip(rows, min_min_in_plain_python(instance), strict=True):
-            assert row == pytest.approx(expected)
+        for row, expected in zip(
+            rows, mapped_in_plain_python(instance, MAPPINGS.get(name, longest_first)), strict=True
+        ):
+            assert row == pytest.approx(expected), seed
+
+
+def test_min_min_of_a_bag_and_met():
     bag = plan([Job("bag", [5.0, 2.0, 3.0])], Cluster([1.0, 1.0], 1.0), scheduler="min_min")
     assert bag.node.tolist() == [1, 2, 0]
     assert bag.finish_s.tolist() == [2.0, 3.0, 7.0]
+    schedule = plan(canonical(), scheduler="met")
+    assert schedule.executor.tolist() == canonical().times_s.argmin(axis=1)[schedule.node].tolist()
 
 
 def test_paths_share_the_nodes_that_are_placed():

@@ -23,15 +23,15 @@ from gymnasium.error import ResetNeeded
 from decima.core.environment import GymScheduler, SchedulingEnv
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.systems.cloud import engine as core
-from decima.systems.cloud.catalog import MIB_PER_GB, make_cluster
+from decima.systems.cloud.catalog import make_cluster
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, STATUS_TEXTS
+from decima.systems.cloud.gym import kernel
 from decima.systems.cloud.result import PlacementResult
-from decima.systems.cloud.schedulers.compiled import added_costs
 from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.sources import parse_placement_jobs
 from decima.systems.cloud.state import check_action
 from decima.systems.cloud.system import Episode
-from decima.systems.cloud.workload import TYPES, PlacementJob, PlacementWorkload
+from decima.systems.cloud.workload import PlacementJob, PlacementWorkload
 
 REWARDS = ("paper", "per_job")
 OBSERVATIONS = ("paper", "full")
@@ -147,8 +147,8 @@ class VmPlacementEnv(SchedulingEnv):
         self._per_job, self._strict = reward == "per_job", invalid_action == "error"
         self._full, self._with_prices, self._with_id = observation == "full", prices, job_id == "id"
         self._price = _prices(settings)
-        self._workload = self._workload_of(self._source, 0)
-        self._episode = Episode.of(self._workload, settings)
+        workload = self._workload_of(self._source, 0)
+        self._show(workload, Episode.of(workload, settings))
         vms = len(settings.cluster)
         self.action_space = spaces.Discrete(vms + 1)
         parts: dict[str, spaces.Space] = {"action_mask": spaces.Box(0, 1, (vms + 1,), np.int8)}
@@ -172,7 +172,7 @@ class VmPlacementEnv(SchedulingEnv):
         """
         workload = self._draw(seed, options)
         if workload is not self._workload:
-            self._workload, self._episode = workload, Episode.of(workload, self.settings)
+            self._show(workload, Episode.of(workload, self.settings))
         core.begin(self._episode.state.address)
         self._begun = True
         return self._observe()
@@ -212,15 +212,28 @@ class VmPlacementEnv(SchedulingEnv):
         core.summary(self._episode.state.address, losses)
         return float(losses[job])
 
+    def _show(self, workload: PlacementWorkload, episode: Episode) -> None:
+        """Let the environment be about an episode."""
+        self._workload, self._episode = workload, episode
+        self._jobs = np.array([(job.id if self._with_id else job.type, job.memory_gb) for job in workload.jobs])
+
     def _observe(self) -> tuple[dict, dict]:
         """Observation and info of the state; after the last job no action is valid."""
         state = self._episode.state
-        self._mask = np.zeros(int(self.action_space.n), dtype=np.int8)
-        core.masked(state.address, self._episode.other.address, self._mask)
-        parts = self._full_parts() if self._full else self._paper_parts()
-        observation = {"action_mask": self._mask.copy(), **parts}
+        places = state.address, self._episode.other.address, self._jobs
+        self._mask = mask = np.empty(len(self._price) + 1, dtype=np.int8)
+        if self._full:
+            job, vms = np.zeros(len(JOB_COLUMNS)), np.empty((len(self._price), len(VM_COLUMNS)))
+            kernel.observe_full(*places, self._price, mask, job, vms)
+            observation = {"action_mask": mask.copy(), "job": job, "vms": vms}
+        else:
+            row = np.empty(self.observation_space["state"].shape)
+            kernel.observe_paper(*places, mask, row)
+            if self._with_prices:
+                row[-len(self._price) :] = self._price
+            observation = {"action_mask": mask.copy(), "state": row}
         info = {
-            "action_mask": self._mask.copy(),
+            "action_mask": mask.copy(),
             "clock_s": state.now_s,
             "job": self._job.id,
             "status": STATUS_TEXTS[state.status],
@@ -230,42 +243,6 @@ class VmPlacementEnv(SchedulingEnv):
             names = ("cost", "mean_duration_s", "good_placements", "waits", "reward")
             info |= {name: getattr(result, name) for name in names}
         return observation, info
-
-    def _paper_parts(self) -> dict[str, np.ndarray]:
-        state, job = self._episode.state, self._job
-        pairs = np.stack([state.free_cores, state.free_memory / MIB_PER_GB], axis=1).ravel()
-        shown = job.id if self._with_id else job.type
-        about = [shown, job.cores, job.memory_gb, job.executors - state.placed]
-        return {"state": np.concatenate([pairs, about, self._price if self._with_prices else []]).astype(np.float64)}
-
-    def _full_parts(self) -> dict[str, np.ndarray]:
-        state, job = self._episode.state, self._job
-        costs = np.empty(state.num_vms)
-        added_costs(state.address, job.duration_s, costs)
-        first = int(state.first[state.job])
-        columns = (
-            state.free_cores,
-            state.free_memory / MIB_PER_GB,
-            state.vm_cores,
-            state.vm_memory / MIB_PER_GB,
-            self._price,
-            np.maximum(state.until_s - state.now_s, 0.0),
-            np.bincount(state.where[first : first + state.placed], minlength=state.num_vms),
-            state.room,
-            costs,
-        )
-        about = [
-            *(float(job.type == job_type) for job_type in TYPES),
-            job.cores,
-            job.memory_gb,
-            job.executors,
-            job.executors - state.placed,
-            job.duration_s,
-            max(0.0, state.now_s - job.arrival_s),
-            state.running,
-            0 if state.status == COMPLETE else len(self._workload) - state.job,
-        ]
-        return {"job": np.array(about, dtype=np.float64), "vms": np.stack(columns, axis=1).astype(np.float64)}
 
     def result(self) -> PlacementResult:
         """Outcome of the episode so far."""
@@ -286,7 +263,8 @@ class VmPlacementEnv(SchedulingEnv):
         """
         if (vms := len(episode.settings.cluster)) != len(self.settings.cluster):
             raise ConfigError(f"the cluster has {vms} VMs; expected {len(self.settings.cluster)} as in the environment")
-        self._episode, self._workload, self._begun, self._strict = episode, episode.workload, True, True
+        self._show(episode.workload, episode)
+        self._begun = self._strict = True
         self.settings, self._price = episode.settings, _prices(episode.settings)
         observation, _ = self._observe()
         while episode.state.status == GOES_ON:

@@ -138,7 +138,8 @@ class HeterogeneousExecutorsEnv(SchedulingEnv):
         return spec.workload if spec.path is None else spec.workload(0)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_planner", "_seen")}
+        derived = ("_planner", "_seen", "_static", "_links")
+        return {name: value for name, value in self.__dict__.items() if name not in derived}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__ |= kept
@@ -147,6 +148,7 @@ class HeterogeneousExecutorsEnv(SchedulingEnv):
             self._begin(self._workload)
             for node in nodes:
                 self._assign(node)
+            self._spent = self._cost()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict, dict]:
         """Begin an episode.
@@ -172,8 +174,12 @@ class HeterogeneousExecutorsEnv(SchedulingEnv):
                 )
         self._workload, self._planner = instance, Planner(instance, self.rules, choice=OUTSIDE)
         self._seen = SeenInstance(instance, ARCHITECTURE)
+        self._static = np.column_stack([self._seen.static, self._seen.outgoing])
+        start, child, _ = instance.children
+        self._links = np.stack([np.repeat(np.arange(len(instance)), np.diff(start)), child], 1)
         self._nodes: list[int] = []
         self._goes_on, self._begun = bool(step_plan(self._planner.address, -1)), True
+        self._spent = self._cost()
 
     def step(self, action: Any) -> tuple[dict, float, bool, bool, dict]:
         """Assign a node.
@@ -191,14 +197,15 @@ class HeterogeneousExecutorsEnv(SchedulingEnv):
         node = int(allowed[np.argmin(np.abs(allowed - int(number.item())))])
         if (invalid := node != number.item()) and self._strict:
             raise InvalidDecisionError(f"node {number.item()} cannot be placed now; expected one of {allowed.tolist()}")
-        cost = self._cost()
+        before = self._spent
         self._assign(node)
+        self._spent = self._cost()
         observation, info = self._observe()
         info["invalid_action"] = invalid
         if not self._goes_on:
             ends = self._ends()
             info |= {"makespan_s": float(ends.max()), "avg_jct_s": float(np.mean(ends - self._arrivals()))}
-        return observation, cost - self._cost(), not self._goes_on, False, info
+        return observation, before - self._spent, not self._goes_on, False, info
 
     def _assign(self, node: int) -> None:
         record = self._planner.record
@@ -229,16 +236,14 @@ class HeterogeneousExecutorsEnv(SchedulingEnv):
         left = np.add.reduceat(present, first[:-1], dtype=np.int64)
         left_s = np.add.reduceat(np.where(present, instance.mean_time_s, 0.0), first[:-1])
         nodes, node_job = np.zeros((most, len(NODE_COLUMNS)), np.float32), np.full(most, -1, np.int32)
-        x = np.column_stack([seen.static, seen.outgoing])
+        x = self._static.copy()
         for column, values in zip(seen.columns, seen.changing(np.arange(len(left)), left, left_s), strict=True):
             if column >= 0:
                 x[:, column] = values[job]
         nodes[: len(x)] = x * present[:, None]
         node_job[: len(x)] = np.where(present, job, -1)
-        start, child, _ = instance.children
-        parent = np.repeat(np.arange(len(instance)), np.diff(start))
         ends = np.full((links, 2), -1, np.int32)
-        ends[: len(child)] = np.where((present[parent] & present[child])[:, None], np.stack([parent, child], 1), -1)
+        ends[: len(self._links)] = np.where(present[self._links].all(axis=1, keepdims=True), self._links, -1)
         self._mask = np.zeros(most, np.int8)
         self._mask[record.pool[: record.size]] = self._goes_on
         observation = {"nodes": nodes, "node_job": node_job, "edges": ends, "action_mask": self._mask.copy()}

@@ -44,7 +44,7 @@ INVALID_ACTIONS = ("nearest", "error")
 LARGEST = 2**31 - 1
 # Views of a memory, which a copy has of its own.
 _DERIVED = (
-    *("_facts", "_amounts", "_action", "_views", "_job_ids", "_stage_ids", "_mask", "_cuts"),
+    *("_facts", "_amounts", "_action", "_views", "_job_ids", "_stage_ids", "_mask", "cuts"),
     *("_memory", "_row"),
 )
 
@@ -205,7 +205,7 @@ class SparkClusterEnv(SchedulingEnv):
         self._job_ids, self._stage_ids = memory.array("job_ids")[row], memory.array("stage_ids")[row]
         self._mask = memory.masks()[row]
         ends = np.cumsum(self.action_space.nvec).tolist()
-        self._cuts = [slice(*pair) for pair in zip([0, *ends], ends, strict=False)]
+        self.cuts = [slice(*pair) for pair in zip([0, *ends], ends, strict=False)]
 
     def __getstate__(self) -> dict[str, Any]:
         memory = self.make_memory(1)
@@ -283,16 +283,17 @@ class SparkClusterEnv(SchedulingEnv):
             self.pay()
         self._over = code != kernel.ASKS
         terminated = self._over and self.state.num_done == self.state.num_jobs
+        amounts, mask = self._amounts.tolist(), self._mask.copy() if self._copy else self._mask
         info = {
-            "time_ms": float(self._amounts[V.time_ms]),
+            "time_ms": amounts[V.time_ms],
             "jobs": self._job_ids.copy() if self._copy else self._job_ids,
-            "action_mask": self.cut(self._mask.copy() if self._copy else self._mask),
+            "action_mask": tuple([mask[cut] for cut in self.cuts]),
             "invalid_action": facts[F.invalid] > 0,
             "deadlock": code == kernel.DEADLOCK,
         }
         if self._over:
             info |= self.ending()
-        return float(self._amounts[V.reward]), terminated, self._over and not terminated, info
+        return amounts[V.reward], terminated, self._over and not terminated, info
 
     def pay(self) -> None:
         """Reward of an objective that compiled code does not know."""
@@ -314,10 +315,6 @@ class SparkClusterEnv(SchedulingEnv):
         if not self._copy:
             return dict(self._views)
         return {name: view.copy() for name, view in self._views.items()}
-
-    def cut(self, masks: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Split masks in one row, [..., choices], into one array per number of an action."""
-        return tuple([masks[..., cut] for cut in self._cuts])
 
     def _cost_so_far(self) -> float:
         """Cost of the episode so far."""
@@ -348,7 +345,7 @@ class SparkClusterEnv(SchedulingEnv):
         self._facts[F.doing] = kernel.WAITS
         slot, executors, *_ = action = self._action.tolist()
         which = int(self._facts[F.invalid]) - 1
-        allowed = [np.flatnonzero(mask).tolist() for mask in self.cut(self._mask)]
+        allowed = [np.flatnonzero(self._mask[cut]).tolist() for cut in self.cuts]
         if slot == self.padding.stages:
             what = "idling"
         elif 0 <= slot < int(self._facts[F.stages]):

@@ -216,6 +216,7 @@ class Memory:
         self._addresses = np.zeros(rows, dtype=np.int64)
         self._arrays = (*blocks, self.facts, self.amounts)
         self._shared = np.array(sizes), np.array([where.start for _, where in self._places.values()])
+        self._taken = (self._addresses, self.actions, *self._arrays, *self._shared)
 
     def array(self, name: str) -> np.ndarray:
         """All rows of an array, a view [N, entries]."""
@@ -259,8 +260,8 @@ class Memory:
         Raises:
             WorkerError: This thread was stopped.
         """
-        numbers = (kernel.advance_address(), self._addresses, self.actions, *self._arrays, *self._shared)
-        while (answer := kernel.step_clusters(first, last, strict, *numbers)) == kernel.UNFINISHED:
+        advance = kernel.advance_address()
+        while (answer := kernel.step_clusters(first, last, strict, advance, *self._taken)) == kernel.UNFINISHED:
             for row in range(first, last):
                 if self.facts[row, F.doing] != kernel.WAITS:
                     self.states[row].heed(int(self.facts[row, F.code]))

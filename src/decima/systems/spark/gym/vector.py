@@ -63,13 +63,14 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
         self._memory = self.envs[0].make_memory(self.num_envs)
         for row, env in enumerate(self.envs):
             env.move_to(self._memory, row)
-        self._views, self._masks, self._jobs = self._memory.views(), self._memory.masks(), self._memory.array("job_ids")
+        self._masks = self._memory.masks()
+        self._shown = self._memory.views() | {"jobs of rows": self._memory.array("job_ids"), "masks": self._masks}
         cuts = np.linspace(0, self.num_envs, self._threads + 1).astype(int).tolist()
         self._shares = list(pairwise(cuts))
         self._pool = ThreadPoolExecutor(self._threads - 1) if self._threads > 1 else None
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_memory", "_views", "_masks", "_jobs", "_pool")
+        derived = ("_memory", "_shown", "_masks", "_pool")
         return {name: value for name, value in self.__dict__.items() if name not in derived}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -98,8 +99,7 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
             )
         for env, each in zip(self.envs, seeds, strict=True):
             env.begin(each, options)
-        self._run()
-        observation, *_, info = self._outcome(np.zeros(self.num_envs, dtype=bool))
+        observation, *_, info = self._run(np.zeros(self.num_envs, dtype=bool))
         return observation, info
 
     def step(self, actions: Any) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -126,19 +126,31 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
             raise InvalidDecisionError(f"cluster {row}: {self.envs[row].refusal()}")
         for row in np.flatnonzero(over):
             self.envs[row].begin(None)
-        self._run()
-        return self._outcome(~over)
+        return self._run(~over)
 
-    def _run(self) -> None:
-        """Let every cluster do what it is about to do, in threads."""
-        *others, last = self._shares
-        waiting = [self._pool.submit(self._memory.run, *share, False) for share in others]
-        self._memory.run(*last, False)
+    def _run(self, acted: np.ndarray) -> tuple:
+        """Let every cluster do what it is about to do, in threads; what :meth:`step` returns.
+
+        Args:
+            acted: Clusters that have acted; the others have begun an episode.
+        """
+        shown, (*others, last) = dict(self._shown), self._shares
+        if self._copy:
+            shown = {name: np.empty_like(view) for name, view in shown.items()}
+        waiting = [self._pool.submit(self._run_share, *share, shown) for share in others]
+        self._run_share(*last, shown)
         for each in waiting:
             each.result()
+        return self._outcome(shown, acted)
 
-    def _outcome(self, acted: np.ndarray) -> tuple:
-        """What :meth:`step` returns; ``acted``: clusters that have acted; the others have begun an episode."""
+    def _run_share(self, first: int, last: int, shown: dict[str, np.ndarray]) -> None:
+        """Run some clusters and copy what they show."""
+        self._memory.run(first, last, False)
+        if self._copy:
+            for name, view in self._shown.items():
+                shown[name][first:last] = view[first:last]
+
+    def _outcome(self, shown: dict[str, np.ndarray], acted: np.ndarray) -> tuple:
         facts, amounts = self._memory.facts, self._memory.amounts
         codes = facts[:, F.code]
         self._over = codes != kernel.ASKS
@@ -147,10 +159,11 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
         if not self._memory.objective:
             for row in np.flatnonzero(acted):
                 self.envs[row].pay()
+        jobs, masks = shown.pop("jobs of rows"), shown.pop("masks")
         info = {
             "time_ms": amounts[:, V.time_ms].copy(),
-            "jobs": self._jobs.copy() if self._copy else self._jobs,
-            "action_mask": self.envs[0].cut(self._masks.copy() if self._copy else self._masks),
+            "jobs": jobs,
+            "action_mask": tuple([masks[:, cut] for cut in self.envs[0].cuts]),
             "invalid_action": facts[:, F.invalid] > 0,
             "deadlock": codes == kernel.DEADLOCK,
         }
@@ -160,8 +173,7 @@ class SparkClusterVectorEnv(gymnasium.vector.VectorEnv):
             ending = self.envs[row].ending()
             terminated[row] = ending["num_unfinished"] == 0
             info = self._add_info(info, ending, row)
-        seen = {name: view.copy() for name, view in self._views.items()} if self._copy else dict(self._views)
-        return seen, amounts[:, V.reward].copy(), terminated, self._over & ~terminated, info
+        return shown, amounts[:, V.reward].copy(), terminated, self._over & ~terminated, info
 
     def action_masks(self) -> np.ndarray:
         """The present masks in one row per cluster, bool [N, choices of all numbers].
