@@ -58,9 +58,11 @@ RULE = RecordType(
             job_key="jobs are served in ascending order of it",
             job_share="executors the job should hold",
             job_work="remaining nominal work in ms, of capped shortest remaining work",
+            job_power="a power of that work",
             job_most="executors up to which others may come to the job, where coming has a price",
             pool_held="[pool] executors of its jobs, without those on offer",
         ),
+        fields(F64, None, power="the exponent"),
         fields(F64, "stage", stage_given="offered executors that the stage gets in this decision"),
     ),
 )
