@@ -120,6 +120,8 @@ class RecordType:
         filled: What arrays are filled with when a run begins, by name, where that is not 0.
         index: Position of every array among addresses and lengths.
         stored: Positions of the arrays of every storage, int64.
+        extents: The first array of every extent, by the extent's name.
+        extent_of: int64 [arrays], position of an array's extent among them.
         itemsizes: int64 [arrays], bytes of an entry.
         offsets: Byte of every scalar, and of every array's address.
         run_offset: First byte of what a run changes.
@@ -142,6 +144,9 @@ class RecordType:
             storage: np.array([i for i, field in enumerate(self.arrays.values()) if field.storage == storage], int)
             for storage in (RUN, BOUND, BUFFER)
         }
+        self.extents = {field.extent: field for field in reversed(self.arrays.values())}
+        known = list(self.extents)
+        self.extent_of = np.array([known.index(field.extent) for field in self.arrays.values()], dtype=np.int64)
         self.itemsizes = np.array([field.dtype.itemsize for field in self.arrays.values()], dtype=np.int64)
         ordered = sorted(self.scalars.values(), key=lambda field: field.storage != ADDRESS)
         header = [(name, I64) for name in self.arrays] + [(f"len({name})", I64) for name in self.arrays]
@@ -194,7 +199,9 @@ class Record:
         # Arrays and scalars by name as far as they were asked for: most runs look at few of them from Python.
         self._arrays: dict[str, np.ndarray] = {}
         self._numbers: dict[str, memoryview] = {}
-        lengths = np.array([self._length(field) for field in layout.arrays.values()], dtype=np.int64)
+        for name in layout.extents.keys() - self.extents.keys():
+            self._length(layout.extents[name])
+        lengths = np.array([self.extents[name] for name in layout.extents], dtype=np.int64)[layout.extent_of]
         sizes = lengths * layout.itemsizes
         header, stored = layout.header_dtype.itemsize, layout.stored[RUN]
         places = np.cumsum(-(-np.array([header, *sizes[stored]]) // _ALIGNMENT) * _ALIGNMENT)

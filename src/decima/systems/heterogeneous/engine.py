@@ -84,24 +84,30 @@ class Planner:
         inputs |= {name: np.ravel(array) for name, array in optional.items() if array is not None}
         for name, array in inputs.items():
             record.bind(name, np.ascontiguousarray(array), copy=False)
+        self.lent = False  # by the instance, which takes it back
         self._batch = bool(instance.arrival_s.max() == instance.arrival_s.min())
         self._fixed, self._planned = choice == FIXED, rules.decision == "plan"
         self.address, self._by_rank = record.address, record.by_rank
         record.arriving[:] = np.argsort(instance.arrival_s, kind="stable")
 
+    def leave(self) -> None:
+        """Leave the memory to the instance, for its next :func:`list_rule`; nobody may use this planner before."""
+        if self.lent:
+            vars(self.instance)["planner"], self.instance = self, None
+
     def run(self, priority: np.ndarray | None = None) -> float:
         """Schedule all nodes, and forget the former schedule.
 
         Args:
-            priority: The largest goes first, float64 [nodes]; for FIXED.
+            priority: The largest goes first, float64 [nodes]; for FIXED; those of before when omitted.
 
         Returns:
             The makespan in seconds.
         """
-        if self._fixed:
+        if priority is not None:
             self.set_priority(priority)
-            if self._planned:
-                return _plan(self.address)
+        if self._fixed and self._planned:
+            return _plan(self.address)
         return _decide(self.address)
 
     def set_priority(self, priority: np.ndarray) -> None:
@@ -114,7 +120,8 @@ class Planner:
         """Return the last schedule; all but the first copy of a node are duplicates."""
         record = self.record
         columns = (record.copy_node, record.copy_executor, record.copy_start, record.copy_finish)
-        return Schedule(self.instance, *(column[: record.copies] for column in columns))
+        none = None if self.rules.duplicate else np.zeros(record.copies, dtype=bool)
+        return Schedule(self.instance, *(column[: record.copies] for column in columns), none)
 
 
 @dataclass(frozen=True)
@@ -133,10 +140,13 @@ class ListRule:
 
 def list_rule(instance: Instance, rules: Rules, priority: np.ndarray | None = None, **options) -> ListRule:
     """Rule that takes nodes by priority, or as ``choice`` says; ``options`` are those of :class:`Planner`."""
-    planner = Planner(instance, rules, **options)
+    planner = None if options else vars(instance).pop("planner", None)
+    if planner is None or planner.rules != rules:
+        planner = Planner(instance, rules, **options)
+    planner.instance, planner.lent = instance, not options
     if priority is not None:
         planner.set_priority(priority)
-    return ListRule(planner, lambda: planner.run(priority))
+    return ListRule(planner, planner.run)
 
 
 @njit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy as shallow
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,12 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.node)
+
+    def made_by(self, scheduler: str, settings: dict[str, Any]) -> Schedule:
+        """The same schedule with a scheduler's name and settings."""
+        named = shallow(self)
+        vars(named).update(scheduler=scheduler, settings=settings)
+        return named
 
     @classmethod
     def in_order(cls, instance: Instance, copies: Iterable[tuple[int, int]]) -> Schedule:

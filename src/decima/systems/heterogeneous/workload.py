@@ -127,6 +127,9 @@ class Instance:
                 f"{len(self.cluster)}, a row for each node"
             )
 
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "planner"}
+
     def __len__(self) -> int:
         return int(self.first_node[-1])
 

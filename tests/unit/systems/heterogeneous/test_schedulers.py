@@ -1,5 +1,7 @@
 """Schedulers by name: published numbers, settings, bad input, and the clusters of nodes that some begin with."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -262,3 +264,16 @@ def test_shared_nodes_are_on_both_paths_or_on_one():
     schedule = plan(TWO, scheduler="tds")
     assert schedule.makespan_s == 6.0
     assert schedule.duplicate.sum() == 1
+
+
+def test_memory_of_a_plan_serves_the_next_one_and_never_two():
+    instance, heft = random_dag(30, 4, 1), make_scheduler("heft")
+    schedule = heft.schedule(instance)
+    kept = vars(instance)["planner"]
+    rules = [heft.list_rule(instance) for _ in range(2)]
+    assert [rule.planner is kept for rule in rules] == [True, False]
+    for other in [rule.schedule() for rule in rules] + [heft.schedule(pickle.loads(pickle.dumps(instance)))]:
+        assert np.array_equal(other.start_s, schedule.start_s)
+        assert np.array_equal(other.executor, schedule.executor)
+    assert "planner" not in vars(pickle.loads(pickle.dumps(instance)))
+    assert make_scheduler("heft:slots=append").schedule(instance).settings["slots"] == "append"

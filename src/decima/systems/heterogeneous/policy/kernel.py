@@ -1,8 +1,8 @@
 """Compiled network that chooses a node among those it can decide, and records its choice.
 
 The same network as :mod:`decima.systems.heterogeneous.policy.network`. A job is embedded again when one of its nodes
-was assigned; what node and job contribute to the first layer of the score network is kept until then, so that a
-decision costs the rest of the score network for every node that can be decided.
+was assigned, without those that are; what node and job contribute to the first layer of the score network is kept until
+then, so that a decision costs the rest of the score network for every node that can be decided.
 """
 
 from math import log
@@ -21,6 +21,7 @@ from decima.systems.heterogeneous.schedulers.priorities import SCALE
 
 INPUT, F, G, H, JOB_F, JOB_G, CLUSTER_F, CLUSTER_G, Q = range(len(NETS))
 NONE = -1
+BLOCK = 64  # rows that go through a perceptron at once
 _NODES, _JOBS, _LEAK = np.float32(1.0 / NODES), np.float32(1.0 / JOBS), np.float32(LEAK)
 
 
@@ -37,11 +38,11 @@ NETWORK = FieldGroup.of(
 )
 INSTANCE = FieldGroup.of(
     "what is known of the instance",
-    fields(F32, "nodes x features", BOUND, static="features that do not change"),
+    fields(F32, "nodes x features", BOUND, x="features; those that change are 0"),
     fields(F32, "nodes", BOUND, outgoing="summed features of outgoing edges"),
     fields(F64, "jobs", BOUND, unit="time unit of a job, s"),
     fields(I64, "jobs + 1", BOUND, first_node="first node of a job"),
-    fields(I64, "nodes", BOUND, upwards="nodes of each job, children first"),
+    fields(I64, "nodes", BOUND, upwards="nodes of each job, by the longest path down"),
 )
 CHOICE = FieldGroup.of(
     "how it chooses",
@@ -58,8 +59,8 @@ WORK = FieldGroup.of(
     fields(F64, None, length="length of the schedule so far, s"),
     fields(I64, "jobs", left="nodes left", active_jobs="jobs with nodes left"),
     fields(F64, "jobs", left_time="their mean time, s"),
-    fields(I64, "nodes", assigned="1: assigned"),
-    fields(F32, "nodes x features", x="features"),
+    fields(I64, "nodes", member="nodes left of each job, those of rows", in_order="the same in their order"),
+    fields(I64, "nodes", place="row of a node, from its job's first node on"),
     fields(F32, "nodes x embedding", edges="h of the outgoing edges", base="h + x", e="embeddings", sums="of messages"),
     fields(F32, "nodes x embedding", out="of perceptrons"),
     fields(F32, "nodes x (features + embedding)", rows="x and e"),
@@ -67,7 +68,7 @@ WORK = FieldGroup.of(
     fields(F32, "jobs x embedding", y="summaries of jobs", cluster_f="what is summed for z"),
     fields(F32, "first", shared="part of the first layer that all have"),
     fields(F32, "input", total="sums", z="summary of all jobs"),
-    fields(F32, "2 x nodes x widest", hidden="activations inside a perceptron"),
+    fields(F32, "2 x block x widest", hidden="activations inside a perceptron"),
     fields(F32, "nodes x first", inside="activations of the first layer"),
     fields(F32, "nodes", score="scores"),
     fields(F64, "nodes", weight="exponentials of scores"),
@@ -96,20 +97,24 @@ def changing_feature(index, left, left_time, size, unit, logarithms):
 
 @njit
 def _run(policy, net, first_layer, x, x_first, x_stride, rows, out, o_first, o_stride):
-    """Send rows through the layers of a perceptron from one layer on."""
+    """Send rows through the layers of a perceptron from one layer on, some at a time: activations stay in the cache."""
     at = net * NET_SIZE
     count = policy.layout[at]
-    half = policy.widest * rows
-    w, source = policy.weights, rows_at(x, x_first, x_stride)
-    for layer in range(first_layer, count):
-        entry = at + HEAD + 4 * layer
-        outputs = policy.layout[entry + 3]
-        last = layer == count - 1
-        target = rows_at(out, o_first, o_stride) if last else rows_at(policy.hidden, (layer & 1) * half, outputs)
-        matrix = matrix_at(w, policy.layout[entry], policy.layout[entry + 2], outputs)
-        bias = rows_at(w, policy.layout[entry + 1], 0)
-        call_dense(policy.dense, source, rows, matrix, bias, target, 0 if last else 1)
-        source = target
+    w = policy.weights
+    for begin in range(0, rows, BLOCK):
+        some = min(BLOCK, rows - begin)
+        source = rows_at(x, x_first + begin * x_stride, x_stride)
+        for layer in range(first_layer, count):
+            entry = at + HEAD + 4 * layer
+            outputs = policy.layout[entry + 3]
+            last = layer == count - 1
+            target = rows_at(policy.hidden, (layer & 1) * BLOCK * policy.widest, outputs)
+            if last:
+                target = rows_at(out, o_first + begin * o_stride, o_stride)
+            matrix = matrix_at(w, policy.layout[entry], policy.layout[entry + 2], outputs)
+            bias = rows_at(w, policy.layout[entry + 1], 0)
+            call_dense(policy.dense, source, some, matrix, bias, target, 0 if last else 1)
+            source = target
 
 
 @njit
@@ -122,7 +127,8 @@ def _begin(state, policy):
     policy.dirty = NONE
     policy.length = 0.0
     for node in range(state.nodes):
-        policy.assigned[node] = 0
+        policy.member[node] = policy.upwards[node]
+        policy.in_order[node] = node
         policy.offered[node] = NONE
     for job in range(state.jobs):
         policy.left[job] = policy.first_node[job + 1] - policy.first_node[job]
@@ -140,119 +146,170 @@ def _begin(state, policy):
 
 
 @njit
-def _messages(state, policy, nodes, first, source):
-    """Sum rows of ``source`` over the children of each node of a job into ``sums``."""
-    width = policy.embedding
-    for row in range(nodes):
-        for k in range(width):
-            policy.sums[row * width + k] = np.float32(0.0)
-        node = first + row
-        if policy.assigned[node]:
-            continue
-        for edge in range(state.child_start[node], state.child_start[node + 1]):
-            child = (state.child[edge] - first) * width
-            for k in range(width):
-                policy.sums[row * width + k] += source[child + k]
+def _copy(source, start, to, at, count):
+    for k in range(count):
+        to[at + k] = source[start + k]
 
 
 @njit
-def _embed_upwards(state, policy, job, first):
-    """Embeddings with messages that go all the way up: children first, node by node."""
+def _add(source, start, to, at, count):
+    for k in range(count):
+        to[at + k] += source[start + k]
+
+
+@njit
+def _drop(nodes, first, count, node):
+    """Remove a node from a list."""
+    while nodes[first] != node:
+        first += 1
+        count -= 1
+    for offset in range(first, first + count - 1):
+        nodes[offset] = nodes[offset + 1]
+
+
+@njit
+def _gather(policy, job):
+    """Give each node of a job that is left a row with its features, children first."""
+    first, size = policy.first_node[job], policy.first_node[job + 1] - policy.first_node[job]
+    nodes, features = policy.left[job], policy.features
+    both = features + policy.embedding
+    member, place, x, rows = policy.member, policy.place, policy.x, policy.rows
+    for row in range(nodes):
+        node = member[first + row]
+        place[node] = first + row
+        _copy(x, node * features, rows, row * both, features)
+    for index in range(3):
+        column = policy.columns[index]
+        if column != NONE:
+            value = changing_feature(index, nodes, policy.left_time[job], size, policy.unit[job], policy.logarithms)
+            for row in range(nodes):
+                rows[row * both + column] = value
+
+
+@njit
+def _messages(state, policy, row, first, source):
+    """Sum rows of ``source`` over the children of the node of a row into ``sums``."""
     width = policy.embedding
-    for offset in range(first, policy.first_node[job + 1]):
-        node = policy.upwards[offset]
-        row = (node - first) * width
-        for k in range(width):
-            policy.sums[row + k] = np.float32(0.0)
-        for edge in range(state.child_start[node], state.child_start[node + 1]):
-            child = (state.child[edge] - first) * width
-            for k in range(width):
-                policy.sums[row + k] += policy.out[child + k]
-        if state.child_start[node + 1] > state.child_start[node]:
-            _run(policy, G, 0, policy.sums, row, width, 1, policy.e, row, width)
-            for k in range(width):
-                policy.e[row + k] += policy.base[row + k]
-        else:
-            for k in range(width):
-                policy.e[row + k] = policy.base[row + k]
+    sums, place, children = policy.sums, policy.place, state.child
+    node = policy.member[first + row]
+    for k in range(row * width, (row + 1) * width):
+        sums[k] = np.float32(0.0)
+    for edge in range(state.child_start[node], state.child_start[node + 1]):
+        _add(source, (place[children[edge]] - first) * width, sums, row * width, width)
+
+
+@njit
+def _embed_upwards(state, policy, nodes, first):
+    """Embeddings with messages that go all the way up: at once those whose children are all embedded."""
+    width = policy.embedding
+    begin = 0
+    while begin < nodes:
+        end = begin
+        while end < nodes:
+            node = policy.member[first + end]
+            last = NONE
+            for edge in range(state.child_start[node], state.child_start[node + 1]):
+                last = max(last, policy.place[state.child[edge]])
+            if last >= first + begin:
+                break
+            _messages(state, policy, end, first, policy.out)
+            end += 1
+        start, some = begin * width, end - begin
+        if begin > 0:  # the first ones have no children
+            _run(policy, G, 0, policy.sums, start, width, some, policy.e, start, width)
+            _add(policy.base, start, policy.e, start, some * width)
         if policy.message_f:
-            _run(policy, F, 0, policy.e, row, width, 1, policy.out, row, width)
+            _run(policy, F, 0, policy.e, start, width, some, policy.out, start, width)
         else:
-            for k in range(width):
-                policy.out[row + k] = policy.e[row + k]
+            _copy(policy.e, start, policy.out, start, some * width)
+        begin = end
 
 
 @njit
 def _embed(state, policy, job):
-    """Compute features, embeddings, and the part of q's first layer from node and job."""
-    first = policy.first_node[job]
-    nodes = policy.first_node[job + 1] - first
+    """Compute embeddings of the nodes of a job that are left, and the part of q's first layer from node and job.
+
+    The number of nodes left is a feature of all of them, so that each decision changes all of their embeddings. Nodes
+    that were assigned send no messages, and q is asked only for nodes that can be decided before the next embedding.
+    """
+    first, nodes = policy.first_node[job], policy.left[job]
+    _gather(policy, job)
     features = policy.features
     width = policy.embedding
-    for index in range(3):
-        column = policy.columns[index]
-        if column != NONE:
-            value = changing_feature(
-                index, policy.left[job], policy.left_time[job], nodes, policy.unit[job], policy.logarithms
-            )
-            for node in range(first, first + nodes):
-                policy.x[node * features + column] = value
-    entry = Q * NET_SIZE + HEAD
-    kernel = policy.layout[entry]
-    q_width = policy.first_width
-    w, none, to = policy.weights, rows_at(policy.weights, -1, 0), rows_at(policy.first, first * q_width, q_width)
-    if not policy.graph:
-        x = rows_at(policy.x, first * features, features)
-        call_dense(policy.dense, x, nodes, matrix_at(w, kernel, features, q_width), none, to, 0)
-        return
-    _run(policy, INPUT, 0, policy.x, first * features, features, nodes, policy.base, 0, width)
-    for index in range(nodes * width):
-        policy.base[index] += policy.edges[first * width + index]
-        policy.e[index] = policy.base[index]
-    if policy.layers == 0:
-        _embed_upwards(state, policy, job, first)
-    for _ in range(policy.layers):
-        source = policy.e
-        if policy.message_f:
-            _run(policy, F, 0, policy.e, 0, width, nodes, policy.out, 0, width)
-            source = policy.out
-        _messages(state, policy, nodes, first, source)
-        _run(policy, G, 0, policy.sums, 0, width, nodes, policy.e, 0, width)
-        for index in range(nodes * width):
-            policy.e[index] += policy.base[index]
     both = features + width
-    for row in range(nodes):
-        for k in range(features):
-            policy.rows[row * both + k] = policy.x[(first + row) * features + k]
-        for k in range(width):
-            policy.rows[row * both + features + k] = policy.e[row * width + k]
-    source = policy.e
+    entry = Q * NET_SIZE + HEAD
+    kernel, q_width = policy.layout[entry], policy.first_width
+    none = rows_at(policy.weights, -1, 0)
+    bias = none
+    if policy.graph:
+        base, e = policy.base, policy.e
+        _run(policy, INPUT, 0, policy.rows, 0, both, nodes, base, 0, width)
+        for row in range(nodes):
+            _add(policy.edges, policy.member[first + row] * width, base, row * width, width)
+        _copy(base, 0, e, 0, nodes * width)
+        if policy.layers == 0:
+            _embed_upwards(state, policy, nodes, first)
+        for _ in range(policy.layers):
+            source = e
+            if policy.message_f:
+                _run(policy, F, 0, e, 0, width, nodes, policy.out, 0, width)
+                source = policy.out
+            for row in range(nodes):
+                _messages(state, policy, row, first, source)
+            _run(policy, G, 0, policy.sums, 0, width, nodes, e, 0, width)
+            _add(base, 0, e, 0, nodes * width)
+        for row in range(nodes):
+            _copy(e, row * width, policy.rows, row * both + features, width)
+        _summarise(policy, job, nodes)
+        y, bias = rows_at(policy.y, job * width, width), rows_at(policy.shared, 0, 0)
+        call_dense(
+            policy.dense, y, 1, matrix_at(policy.weights, kernel + both * q_width, width, q_width), none, bias, 0
+        )
+    matrix = matrix_at(policy.weights, kernel, both, q_width)
+    row = 0
+    while row < nodes:
+        end = row
+        while end < nodes and (state.decision > 0 or state.waiting[policy.member[first + end]] == 0):
+            end += 1
+        if end > row:
+            x, to = rows_at(policy.rows, row * both, both), rows_at(policy.first, (first + row) * q_width, q_width)
+            call_dense(policy.dense, x, end - row, matrix, bias, to, 0)
+        row = end + 1
+
+
+@njit
+def _summarise(policy, job, nodes):
+    """Summary y of a job, and what is summed of it for z."""
+    width = policy.embedding
+    both = policy.features + width
+    first = policy.first_node[job]
+    total, source = policy.total, policy.e
     if policy.message_f:
         _run(policy, JOB_F, 0, policy.rows, 0, both, nodes, policy.out, 0, width)
         source = policy.out
     for k in range(width):
-        total = np.float32(0.0)
-        for row in range(nodes):
-            if not policy.assigned[first + row]:
-                total += source[row * width + k]
-        policy.total[k] = total * _NODES
-    _run(policy, JOB_G, 0, policy.total, 0, width, 1, policy.y, job * width, width)
+        total[k] = np.float32(0.0)
+    in_order, place = policy.in_order, policy.place
+    for offset in range(first, first + nodes):
+        _add(source, (place[in_order[offset]] - first) * width, total, 0, width)
+    for k in range(width):
+        total[k] *= _NODES
+    _run(policy, JOB_G, 0, total, 0, width, 1, policy.y, job * width, width)
     if policy.message_f:
         _run(policy, CLUSTER_F, 0, policy.y, job * width, width, 1, policy.cluster_f, job * width, width)
     else:
-        for k in range(width):
-            policy.cluster_f[job * width + k] = policy.y[job * width + k]
-    y, shared = rows_at(policy.y, job * width, width), rows_at(policy.shared, 0, 0)
-    call_dense(policy.dense, y, 1, matrix_at(w, kernel + both * q_width, width, q_width), none, shared, 0)
-    x, matrix = rows_at(policy.rows, 0, both), matrix_at(w, kernel, both, q_width)
-    call_dense(policy.dense, x, nodes, matrix, shared, to, 0)
+        _copy(policy.y, job * width, policy.cluster_f, job * width, width)
 
 
 @njit
 def _bring_up_to_date(state, policy):
     """Jobs that arrived or lost a node are embedded; z."""
     if policy.dirty != NONE:
-        if policy.left[policy.dirty] > 0:
+        left, first = policy.left[policy.dirty], policy.first_node[policy.dirty]
+        if left > 0:
+            node = policy.chosen[policy.decisions - 1]
+            _drop(policy.member, first, left + 1, node)
+            _drop(policy.in_order, first, left + 1, node)
             _embed(state, policy, policy.dirty)
         else:
             kept = 0
@@ -300,7 +357,7 @@ def _score(state, policy):
         for k in range(q_width):
             policy.shared[k] = policy.weights[policy.layout[entry + 1] + k]
     for row in range(state.size):
-        offset = state.pool[row] * q_width
+        offset = policy.place[state.pool[row]] * q_width
         for k in range(q_width):
             value = policy.first[offset + k] + policy.shared[k]
             policy.inside[row * q_width + k] = value if value > 0.0 else value * _LEAK
@@ -309,7 +366,6 @@ def _score(state, policy):
 
 @njit
 def _note_assigned(state, policy, node):
-    policy.assigned[node] = 1
     job = state.job[node]
     policy.left[job] -= 1
     policy.left_time[job] = max(0.0, policy.left_time[job] - state.mean_time[node])

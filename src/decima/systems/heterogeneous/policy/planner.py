@@ -11,7 +11,7 @@ from decima.core.record import Record
 from decima.learning.dense import dense_layer
 from decima.systems.heterogeneous.engine import NETWORK, Planner
 from decima.systems.heterogeneous.policy.architecture import NodeArchitecture
-from decima.systems.heterogeneous.policy.kernel import POLICY, choose
+from decima.systems.heterogeneous.policy.kernel import BLOCK, POLICY, choose
 from decima.systems.heterogeneous.schedulers.priorities import CHANGING, outgoing, static_features, units
 from decima.systems.heterogeneous.settings import Rules
 from decima.systems.heterogeneous.workload import Instance
@@ -73,7 +73,7 @@ class PolicyPlanner:
             "jobs x embedding": jobs * embedding,
             "first": first,
             "input": embedding,
-            "2 x nodes x widest": 2 * nodes * widest,
+            "2 x block x widest": 2 * BLOCK * widest,
         }
         self.record = record = Record(POLICY, extents)
         record.configure(
@@ -90,15 +90,14 @@ class PolicyPlanner:
         inputs = {
             "layout": architecture.layout(),
             "columns": architecture.changing_columns(),
-            "static": static.reshape(-1),
+            "x": static.reshape(-1),
             "outgoing": outgoing(instance, architecture.feature_log),
             "unit": units(instance),
             "first_node": instance.first_node,
-            "upwards": np.lexsort((-np.argsort(instance.order), instance.job_of_node)),
+            "upwards": np.lexsort((instance.longest_down(np.ones(nodes)), instance.job_of_node)),
         }
         for name, array in inputs.items():
             record.bind(name, np.ascontiguousarray(array), copy=False)
-        record.x[:] = static.reshape(-1)
         self.planner.record.configure(chooser=choose.address, policy=record.address)
 
     def run(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -109,11 +109,11 @@ class PlanScheduler:
         """
         plan = self._plan(instance, seed)
         if isinstance(plan, ListRule):
-            plan = plan.schedule()
+            rule, plan = plan, plan.schedule()
+            rule.planner.leave()
         if self.rules.drop_unread:
             plan = drop_unread(plan)
-        settings = asdict(self.rules) | dict(self.values)
-        return replace(plan, scheduler=self.name, settings=settings)
+        return plan.made_by(self.name, vars(self.rules) | dict(self.values))
 
     def list_rule(self, instance: Instance, seed: int = 0) -> ListRule:
         """The rule by which it takes one node after the other.

@@ -56,17 +56,25 @@ PRESETS = (
 
 @njit
 def order_by_remaining_work(state):
-    """Fill in work, keys and shares of the active jobs."""
+    """Fill in work, keys and shares of the active jobs; powers are kept until the work is another."""
     rule = rule_of(state)
     params = rule.params
     power = params[P.power]
+    kept = rule.power == power
+    rule.power = power
     total = 0.0
     for index in range(state.num_active):
         job = state.active[index]
         work = remaining_work_ms(state, job)
-        weight = work**power * exp(rule.job_share_factor[job]) if work > 0.0 else 0.0
+        if work != rule.job_work[job] or not kept:
+            rule.job_power[job] = work**power if work > 0.0 else 0.0
         rule.job_work[job] = work
-        rule.job_key[job] = work * exp(rule.job_order_factor[job])
+        weight = rule.job_power[job]
+        rule.job_key[job] = work
+        if rule.job_share_factor[job] != 0.0:
+            weight *= exp(rule.job_share_factor[job])
+        if rule.job_order_factor[job] != 0.0:
+            rule.job_key[job] *= exp(rule.job_order_factor[job])
         if first_runnable(state, job) == NONE:
             rule.job_key[job] += _LATER
         rule.job_share[job] = weight

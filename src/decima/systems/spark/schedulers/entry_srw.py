@@ -69,6 +69,9 @@ def _price_entries(state):
     level = int(params[P.level])
     for index in range(state.num_active):
         job = state.active[index]
+        rule.job_most[job] = UNLIMITED
+        if job == state.source_job or state.job_frontier[job] == 0:
+            continue
         work = work_at_level_ms(state, job, level) if level > 0 else rule.job_work[job]
         waiting = state.num_active
         if params[P.waiting] == NOT_SMALLER:
@@ -76,8 +79,7 @@ def _price_entries(state):
                 if rule.job_work[state.active[position]] < rule.job_work[job]:
                     waiting -= 1
         worth = work * state.num_executors / (params[P.pay] * waiting)
-        rule.job_most[job] = UNLIMITED
-        if job != state.source_job and state.job_frontier[job] > 0 and worth < UNLIMITED:
+        if worth < UNLIMITED:
             entry_ms = 1000.0 * params[P.entry_s]
             if entry_ms == MEASURED:
                 stage = pick_stage(state, job, int(params[P.stage_rule]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from decima.core.jit import njit
-from decima.core.record import BOUND, CODE, F64, I64, FieldGroup, Record, RecordType, fields
+from decima.core.record import BOUND, CODE, F64, I64, LOCAL, FieldGroup, Record, RecordType, fields
 from decima.systems.spark.decision import DELAY, STAGE
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.rules.delays import refuse_delay
@@ -58,9 +58,11 @@ RULE = RecordType(
             job_key="jobs are served in ascending order of it",
             job_share="executors the job should hold",
             job_work="remaining nominal work in ms, of capped shortest remaining work",
+            job_power="a power of that work",
             job_most="executors up to which others may come to the job, where coming has a price",
             pool_held="[pool] executors of its jobs, without those on offer",
         ),
+        fields(F64, None, refers=LOCAL, power="the exponent"),
         fields(F64, "stage", stage_given="offered executors that the stage gets in this decision"),
     ),
 )
