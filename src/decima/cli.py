@@ -9,7 +9,9 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         from decima.app import app
+        from decima.commands.shared.compilation import end_while_compiling
 
+        end_while_compiling()
         app(prog_name="decima")
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")

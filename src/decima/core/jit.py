@@ -22,7 +22,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 from numba import types
-from numba.core import ccallback, compiler
+from numba.core import ccallback, compiler, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.sigutils import normalize_signature
@@ -111,7 +111,8 @@ def callback(function: Callable, signature: types.Type) -> ccallback.CFunc:
     """Compile like ``numba.cfunc``, and keep the code on disk."""
     compiled = ccallback.CFunc(function, normalize_signature(signature), locals={}, options={})
     compiled._cache = KernelCache(function)
-    compiled.compile()
+    with event.trigger_event("numba:compile"):
+        compiled.compile()
     return compiled
 
 
