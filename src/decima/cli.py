@@ -1,5 +1,6 @@
 """The command `decima`; the rest is loaded inside, so that Ctrl-C ends that too with one sentence."""
 
+import gc
 import sys
 import warnings
 
@@ -16,3 +17,5 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
         sys.exit(130)  # 128 + SIGINT, as shells have it
+    finally:
+        gc.freeze()  # else Python looks through all that LLVM has, for a fifth of a short command, before it ends

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, UserProvidedCacheLocator
+from numba.core.runtime import rtsys
 
 from decima.core.array_checks import CHECKED
 
@@ -66,10 +67,12 @@ class KernelCache(FunctionCache):
             numba.config.CACHE_DIR = previous
         self._shipped = IndexDataCacheFile(str(SHIPPED / key), self._impl.filename_base, key)
 
-    def _load_overload(self, sig, target_context):
+    def load_overload(self, sig, target_context):
+        """Load code, without all that Numba registers for compilation, a third of a start; what compiles does so."""
+        rtsys.initialize(target_context)
         data = self._shipped.load(self._index_key(sig, target_context.codegen()))
         if data is None:
-            return super()._load_overload(sig, target_context)
+            return self._load_overload(sig, target_context)
         return self._impl.rebuild(target_context, data)
 
 

@@ -107,12 +107,20 @@ def intrinsic(plain: Callable) -> Callable[[Callable], Callable]:
     return (lambda _: plain) if INTERPRETED else numba.extending.intrinsic
 
 
+class _Callback(ccallback.CFunc):
+    def enable_caching(self) -> None:
+        self._cache = KernelCache(self._pyfunc)
+
+    def _compile_uncached(self) -> compiler.CompileResult:
+        with event.trigger_event("numba:compile"):
+            return super()._compile_uncached()
+
+
 def callback(function: Callable, signature: types.Type) -> ccallback.CFunc:
     """Compile like ``numba.cfunc``, and keep the code on disk."""
-    compiled = ccallback.CFunc(function, normalize_signature(signature), locals={}, options={})
-    compiled._cache = KernelCache(function)
-    with event.trigger_event("numba:compile"):
-        compiled.compile()
+    compiled = _Callback(function, normalize_signature(signature), locals={}, options={})
+    compiled.enable_caching()
+    compiled.compile()
     return compiled
 
 
