@@ -43,7 +43,7 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce site check-figures test test-all test-spark-versions test-torch test-bounds reliability field lint protocol lab lock clean
+.PHONY: help env reproduce site check-figures test test-all test-spark-versions test-torch test-bounds reliability field lint protocol lab lock wheel clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
@@ -61,6 +61,7 @@ help:
 	@echo "make lint        only the linters: style, and what may import what"
 	@echo "make protocol    renew the Python code of the service's protocol after a change of scheduler.proto"
 	@echo "make lock        renew requirements.lock after a change of pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)"
+	@echo "make wheel       the package as a file in dist, with compiled code for x86-64 processors with AVX2"
 	@echo "make clean       remove $(VENV) and caches; data and results stay"
 
 env: $(STAMP)
@@ -200,6 +201,17 @@ lock:
 		sed -n 's/^\([A-Za-z0-9].*[^ ]\) *\\$$/\1/p' requirements.lock; } > requirements-conda.txt; \
 	rm -rf .venv-lock
 
+# What these commands compile lies in the package then, and is read first (src/decima/core/cache.py).
+SHIPPED := src/decima/_kernels
+wheel: export NUMBA_CACHE_DIR := $(CURDIR)/$(SHIPPED)
+wheel: env
+	rm -rf $(SHIPPED)
+	decima compare fair weighted_fair decima decima:embedded-stream --jobs embedded:n=3 --seeds 1 --workers 1
+	decima simulate --system heterogeneous --scheduler heft
+	decima simulate --system heterogeneous --scheduler lachesis
+	decima compare --system cloud ff learned --seeds 1 --workers 1
+	$(BIN)/hatchling build -t wheel
+
 clean:
-	rm -rf $(VENV) .venv-lock .venv-spark-* .venv-torch .pytest_cache .ruff_cache .hypothesis .benchmarks build dist docs/api
+	rm -rf $(VENV) .venv-lock .venv-spark-* .venv-torch .pytest_cache .ruff_cache .hypothesis .benchmarks build dist docs/api $(SHIPPED)
 	find $(wildcard src tests benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

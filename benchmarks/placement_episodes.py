@@ -2,13 +2,12 @@
 
 from numba import njit
 
-from decima.core.cache import cached
 from decima.core.random import draw_below, next_raw
 from decima.systems.cloud.engine import fits_on, reset, take
 from decima.systems.cloud.fields import GOES_ON, placement_at
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def random_episodes(state, episodes):
     """Whole episodes of random valid actions, in each step all equally likely; for rules without look-ahead.
 

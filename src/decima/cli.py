@@ -1,5 +1,6 @@
 """The command `decima`; the rest is loaded inside, so that Ctrl-C ends that too with one sentence."""
 
+import gc
 import sys
 import warnings
 
@@ -9,8 +10,12 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         from decima.app import app
+        from decima.commands.shared.compilation import end_while_compiling
 
+        end_while_compiling()
         app(prog_name="decima")
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
         sys.exit(130)  # 128 + SIGINT, as shells have it
+    finally:
+        gc.freeze()  # else Python looks through all that LLVM has, for a fifth of a short command, before it ends

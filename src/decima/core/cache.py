@@ -1,8 +1,11 @@
 """Where compiled functions are kept between processes.
 
 Numba looks only at the file of the function itself, and would run stale code after a change in a file that the function
-calls into. The cache of a function therefore lies in a folder named after a hash of everything its module imports: an
+calls into. The code of a function therefore lies in a folder named after a hash of everything its module imports: an
 edit compiles anew what depends on the edited file, and nothing else.
+
+A wheel brings such folders along (``make wheel``), which are read first. No path is part of a name, so that they are
+valid wherever the package lies. Another Python, Numba or processor finds nothing there, and compiles.
 """
 
 import hashlib
@@ -12,29 +15,65 @@ from functools import cache
 from pathlib import Path
 
 import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, UserProvidedCacheLocator
+from numba.core.runtime import rtsys
 
 from decima.core.array_checks import CHECKED
 
 _ROOT = Path(__file__).parent.parent
+#: Compiled functions that a wheel brings along.
+SHIPPED = _ROOT / "_kernels"
 # Imports at the beginning of a line: those inside functions, or for type checkers only, play no part in compiled code.
 _IMPORT = re.compile(r"^(?:from (decima[\w.]*) import (\([^)]*\)|[^\n]*)|import (decima[\w.]*))", re.MULTILINE)
 
 
-def cached(decorate: Callable) -> Callable:
-    """Apply a numba decorator whose cache is keyed by the sources of all dependencies."""
-    from decima.core.config import kernels_folder
+class _Locator(UserProvidedCacheLocator):
+    """Place of the functions of the package: by the content of the sources, not by their path."""
 
-    base = kernels_folder()
+    def __init__(self, function: Callable, file: str) -> None:
+        super().__init__(function, file)
+        self._cache_path = numba.config.CACHE_DIR
 
-    def wrap(function):
+    def get_source_stamp(self) -> str:
+        return Path(self._cache_path).name
+
+    @classmethod
+    def from_function(cls, function: Callable, file: str) -> "_Locator | None":
+        return cls(function, file) if _read(function.__module__) else None
+
+
+class _Places(CompileResultCacheImpl):
+    _locator_classes = (_Locator, *CompileResultCacheImpl._locator_classes)
+
+
+class KernelCache(FunctionCache):
+    """Numba's cache of a function: the shipped code, then that of the user.
+
+    Args:
+        function: In Python; one of another package has its code in the user's folder alone.
+    """
+
+    _impl_class = _Places
+
+    def __init__(self, function: Callable) -> None:
+        from decima.core.config import kernels_folder
+
+        key = f"kernels-{cache_key(function.__module__)}"
         previous = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(Path(base) / f"kernels-{cache_key(function.__module__)}")
+        numba.config.CACHE_DIR = str(Path(kernels_folder()) / key)
         try:
-            return decorate(function)
+            super().__init__(function)
         finally:
             numba.config.CACHE_DIR = previous
+        self._shipped = IndexDataCacheFile(str(SHIPPED / key), self._impl.filename_base, key)
 
-    return wrap
+    def load_overload(self, sig, target_context):
+        """Load code, without all that Numba registers for compilation, a third of a start; what compiles does so."""
+        rtsys.initialize(target_context)
+        data = self._shipped.load(self._index_key(sig, target_context.codegen()))
+        if data is None:
+            return self._load_overload(sig, target_context)
+        return self._impl.rebuild(target_context, data)
 
 
 @cache

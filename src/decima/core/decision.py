@@ -13,11 +13,10 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from llvmlite import ir
-from numba import cfunc, types
+from numba import types
 
-from decima.core.cache import cached
 from decima.core.errors import RecordError
-from decima.core.jit import INTERPRETED, intrinsic
+from decima.core.jit import INTERPRETED, callback, intrinsic
 
 _WORD = ir.IntType(64)
 
@@ -190,7 +189,7 @@ class CompiledDecision:
                 _AT[id(self)] = self
                 return id(self)
             if "_compiled" not in self.__dict__:
-                self._compiled = cached(cfunc(self.signature, cache=True))(self.function)
+                self._compiled = callback(self.function, self.signature)
                 _AT[self._compiled.address] = self
             return self._compiled.address
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def topological_order(child_start, child):
     """Nodes in topological order, int64; too few if there is a cycle.
 

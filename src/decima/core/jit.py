@@ -7,23 +7,45 @@ compiled code passes whole numbers as int64, whatever it has.
 Numba optimises a function with all that it calls, and then again as a part of every function on the way up. Here only
 what Python calls is optimised and becomes machine code; what it calls is a part of it.
 
+A machine of x86-64 level 3 (AVX2) compiles for that level and not for its very processor, unless ``NUMBA_CPU_NAME``
+says so: the code is as fast, and a wheel brings it along for all such machines (:mod:`decima.core.cache`).
+
 With ``NUMBA_DISABLE_JIT=1`` in the environment nothing is compiled: the same functions run in plain Python, with the
 same results, for debuggers, profilers and coverage.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 import numba
+from llvmlite import binding
 from numba import types
-from numba.core import compiler
+from numba.core import ccallback, compiler, event
 from numba.core.codegen import JITCodeLibrary
-from numba.core.registry import CPUDispatcher
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.sigutils import normalize_signature
+
+from decima.core.cache import KernelCache
 
 #: Whether functions stay plain Python (``NUMBA_DISABLE_JIT=1``).
 INTERPRETED = bool(numba.config.DISABLE_JIT)
 _WIDENED = (types.int8, types.int16, types.int32, types.uint8)
+_LEVEL_3 = {"64bit", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "xsave"}
+
+
+def _choose_processor() -> None:
+    """Compile for x86-64 level 3 where the machine has it, the user chose nothing, and nothing is compiled yet."""
+    chosen = numba.config.CPU_NAME is not None or numba.config.CPU_FEATURES is not None
+    if chosen or "_toplevel_target_context" in vars(cpu_target):
+        return
+    with suppress(RuntimeError):  # LLVM does not know the processor
+        if {name for name, there in binding.get_host_cpu_features().items() if there} >= _LEVEL_3:
+            numba.config.CPU_NAME, numba.config.CPU_FEATURES = "x86-64-v3", ""
+
+
+_choose_processor()
 
 
 def _wide(argument: types.Type) -> types.Type:
@@ -64,6 +86,9 @@ class _Callee(CPUDispatcher):
 
 
 class _Dispatcher(CPUDispatcher):
+    def enable_caching(self) -> None:
+        self._cache = KernelCache(self.py_func)
+
     @cached_property
     def callee(self) -> _Callee:
         """The same function as compiled code calls it."""
@@ -80,6 +105,23 @@ class _Dispatcher(CPUDispatcher):
 def intrinsic(plain: Callable) -> Callable[[Callable], Callable]:
     """Decorator like ``numba.extending.intrinsic``, with the function that does the same in plain Python."""
     return (lambda _: plain) if INTERPRETED else numba.extending.intrinsic
+
+
+class _Callback(ccallback.CFunc):
+    def enable_caching(self) -> None:
+        self._cache = KernelCache(self._pyfunc)
+
+    def _compile_uncached(self) -> compiler.CompileResult:
+        with event.trigger_event("numba:compile"):
+            return super()._compile_uncached()
+
+
+def callback(function: Callable, signature: types.Type) -> ccallback.CFunc:
+    """Compile like ``numba.cfunc``, and keep the code on disk."""
+    compiled = _Callback(function, normalize_signature(signature), locals={}, options={})
+    compiled.enable_caching()
+    compiled.compile()
+    return compiled
 
 
 def njit(

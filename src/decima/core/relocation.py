@@ -12,7 +12,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from decima.core.cache import cached
 from decima.core.errors import RecordError
 from decima.core.jit import intrinsic, njit
 from decima.core.record import LOCAL, PLAIN, Field, Record, RecordType
@@ -150,7 +149,7 @@ def _copy_entries(source, target, size, old, new, count, numberings, refers):
             _bytes_at(target)[new + index] = _bytes_at(source)[old + index]
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _relocate(source, target, num_arrays, table, numberings):
     """Carry out :meth:`Relocation.copy`.
 

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
 from decima.core.registry import Registry
+
+if TYPE_CHECKING:  # lists of policies need no arrays
+    import numpy as np
 
 # Slope of the leaky rectifier for negative inputs; the released code's value.
 LEAK = 0.2
@@ -144,6 +145,8 @@ class NetworkShape:
         Raises:
             ConfigError: It is of another type or length, or not finite.
         """
+        import numpy as np
+
         if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
             shown = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
             raise ConfigError(f"weights must be a float32 array, got {shown}")
@@ -178,6 +181,8 @@ class NetworkShape:
 
     def initial_weights(self, seed: int) -> np.ndarray:
         """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases."""
+        import numpy as np
+
         rng = np.random.default_rng(seed)
         parts = []
         for _, shape in self.shapes:

@@ -20,16 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError, PolicyError
 from decima.core.files import atomic_write_bytes, atomic_write_text, plain, read_json
 from decima.core.grammar import RENAMED
 from decima.learning.perceptron import NetworkShape
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # lists of policies need neither
     import h5py
+    import numpy as np
 
 WEIGHTS, CARD = ".weights.h5", ".json"
 FORMAT = 3  # of cards
@@ -79,6 +78,8 @@ def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np
     Raises:
         PolicyError: Weights are not finite or do not fit, the card has keys that are written here, or is not JSON.
     """
+    import numpy as np
+
     weights_path, card_path = _files(path)
     weights = np.asarray(weights)
     if weights.dtype != np.float32:
@@ -293,6 +294,7 @@ def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape])
 
 def _read_weights(path: Path, architecture: NetworkShape) -> np.ndarray:
     import h5py
+    import numpy as np
 
     most = _MOST_BYTES + _MOST_BYTES_PER_WEIGHT * architecture.num_parameters
     try:
@@ -329,11 +331,13 @@ def _require_shapes(datasets: Mapping[str, h5py.Dataset], architecture: NetworkS
                 f"{path} holds weights of another architecture: {name} has shape {shape or 'none'}, "
                 f"architecture {architecture.name} of its card expects {expected.get(name, 'none')}"
             )
-        if datasets[name].dtype != np.float32:
+        if datasets[name].dtype != "float32":
             raise PolicyError(f"{path} holds {datasets[name].dtype} in {name}, expected float32")
 
 
 def _require_finite(arrays: dict[str, np.ndarray], path: Path) -> None:
+    import numpy as np
+
     for name, values in arrays.items():
         if not np.isfinite(values).all():
             count = int((~np.isfinite(values)).sum())
@@ -344,7 +348,7 @@ def _require_finite(arrays: dict[str, np.ndarray], path: Path) -> None:
 
 def _checksum(weights: np.ndarray) -> str:
     """SHA-256 of the flat float32 vector, little-endian, in hexadecimal."""
-    return hashlib.sha256(np.ascontiguousarray(weights, dtype="<f4").tobytes()).hexdigest()
+    return hashlib.sha256(weights.astype("<f4").tobytes()).hexdigest()
 
 
 def _policy_checksum(card: dict[str, Any]) -> str:

@@ -103,6 +103,37 @@ def test_ctrl_c_is_answered_at_once(name, tmp_path):
     assert process.returncode == 0
 
 
+# One call that runs for minutes, as those of LLVM do for seconds.
+COMPILING = """
+import hashlib
+from numba.core import event
+from decima import app, cli
+from decima.commands.shared.compilation import watch_compilation
+
+def command(**_):
+    watch_compilation()
+    with event.trigger_event("numba:compile"):
+        print("begins", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+
+app.app = command
+cli.main()
+"""
+
+
+def test_ctrl_c_ends_a_command_that_compiles():
+    command = [sys.executable, "-c", COMPILING]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "begins\n"
+        sent = cpu_seconds(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == "error: interrupted\n"
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 130
+    assert used.ru_utime + used.ru_stime - sent < LATEST_S
+
+
 def test_a_run_that_was_interrupted_can_be_continued(monkeypatch):
     cluster = Settings(executors=7)
     state = ClusterState(WorkloadTables(workload(*[one_stage(8_000_000, 3.0)] * 3), cluster), cluster)

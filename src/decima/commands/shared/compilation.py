@@ -1,12 +1,17 @@
-"""Compilation by Numba, which commands announce and do not count as progress."""
+"""Compilation by Numba, which commands announce, end with Ctrl-C at once, and do not count as progress."""
 
+import os
+import signal
 import sys
+import threading
 from functools import cache
 from time import time
+from types import SimpleNamespace
 from typing import Any
 
 ANNOUNCED_S = 1.0  # compilation that is done by then is not announced
 ANNOUNCEMENT = "compiling for this machine, which may take a minute; later commands find the code in the cache"
+_NOW = SimpleNamespace(depth=0)  # one thread compiles at a time, functions within functions
 
 
 @cache
@@ -16,19 +21,38 @@ def watch_compilation() -> None:
     from tqdm import std
 
     class Compilation(event.Listener):
-        depth, since_s, announced = 0, time(), False  # one thread compiles at a time, functions within functions
+        since_s, announced = time(), False
         on_start = on_end = None  # which notify replaces
 
         def notify(self, event: Any) -> None:
-            if event.is_start and self.depth == 0:
+            if event.is_start and _NOW.depth == 0:
                 self.since_s = time()
-            self.depth += 1 if event.is_start else -1
+            _NOW.depth += 1 if event.is_start else -1
             lasted_s = time() - self.since_s
             if not self.announced and lasted_s >= ANNOUNCED_S:
                 self.announced = True
                 std.tqdm.write(ANNOUNCEMENT, file=sys.stderr)
-            for bar in list(std.tqdm._instances) * (self.depth == 0):
+            for bar in list(std.tqdm._instances) * (_NOW.depth == 0):
                 bar.start_t += lasted_s
                 bar.last_print_t += lasted_s
 
     event.register("numba:compile", Compilation())
+
+
+def end_while_compiling() -> None:
+    """Let Ctrl-C end this process while it compiles.
+
+    Python would answer when LLVM returns, after seconds. Whatever is kept is written under another name first, so that
+    an end at any time leaves no half of a file.
+    """
+    seen, told = os.pipe()
+    os.set_blocking(told, False)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+
+    def wait() -> None:
+        while number := os.read(seen, 1):
+            if number[0] == signal.SIGINT and _NOW.depth:
+                os.write(2, b"error: interrupted\n")
+                os._exit(130)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -25,9 +26,7 @@ def spark_home() -> Path:
         MissingExtraError: pyspark is not installed.
     """
     require("spark")
-    import pyspark
-
-    return Path(pyspark.__file__).parent
+    return Path(find_spec("pyspark").origin).parent
 
 
 def require_spark() -> None:

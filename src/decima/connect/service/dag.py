@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.graphs import topological_order
 from decima.core.jit import njit
 from decima.workload.profile import JobProfile
@@ -133,7 +132,7 @@ class Dag:
         return _ancestry(self.order, *self.parents, self.tasks if with_tasks else np.zeros_like(self.tasks)).tolist()
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _arrange(offset, parent):
     size = len(offset) - 1
     first_child = np.zeros(size + 1, dtype=np.int32)
@@ -156,7 +155,7 @@ def _arrange(offset, parent):
     return (first_child, child), order, levels
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _wrong_parent(offset, parent):
     seen = np.full(len(offset) - 1, -1, dtype=np.int32)
     for stage in range(len(offset) - 1):
@@ -167,7 +166,7 @@ def _wrong_parent(offset, parent):
     return -1
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _longest_path_down(order, offset, child, weight):
     length = np.zeros(len(weight))
     for index in range(len(order) - 1, -1, -1):
@@ -179,7 +178,7 @@ def _longest_path_down(order, offset, child, weight):
     return length
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _finished(order, offset, parent, tasks, finished):
     unfinished_parents = np.zeros(len(order), dtype=np.int32)
     for stage in order:
@@ -190,7 +189,7 @@ def _finished(order, offset, parent, tasks, finished):
     return finished, unfinished_parents
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _ancestry(order, offset, parent, tasks):
     codes = np.zeros(len(order), dtype=np.uint64)
     for stage in order:

@@ -10,7 +10,6 @@ Source: Islam et al., TPDS 2022, section 4, Table 3, Eqs. 1 to 14; mode ``releas
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.cloud import fields
 from decima.systems.cloud.fields import placement_at
@@ -411,25 +410,25 @@ def fill_mask(s, other, mask):
                 mask[action] = other.status <= fields.COMPLETE
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def begin(state):
     """Begin an episode; callers in Python give addresses of states."""
     reset(placement_at(state))
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def step(state, action):
     """Take one action; see :func:`take`."""
     return take(placement_at(state), action)
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def masked(state, other, mask):
     """Fill the mask; see :func:`fill_mask`."""
     fill_mask(placement_at(state), placement_at(other), mask)
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def summary(state, losses):
     """Bill, mean run time and R_epi of a complete episode; fills losses, float64 [J]."""
     s = placement_at(state)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.decision import call_decide
 from decima.core.jit import njit
 from decima.core.record import Record
@@ -168,7 +167,7 @@ def _begin_order(state):
     state.running = 0
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _plan(address):
     """Assign all nodes in a fixed order and return the makespan."""
     state = plan_at(address)
@@ -339,7 +338,7 @@ def _go_on(state):
     return True
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _decide(address):
     """Assign nodes at arrivals and finishes of nodes and return the makespan."""
     state = plan_at(address)
@@ -349,7 +348,7 @@ def _decide(address):
     return _makespan(state)
 
 
-@cached(njit(cache=True))
+@njit(cache=True)
 def step_plan(address, position):
     """Assign a node of the pool, or begin, and go to the next decision.
 

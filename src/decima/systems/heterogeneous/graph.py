@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 
 
@@ -26,7 +25,7 @@ def lists(
     return start, other[order], data[order]
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def longest_down(order, child_start, child, node_value, edge_value):
     """Largest path weight, nodes and edges, from each node down, itself included, float64 [nodes]."""
     length = np.zeros(len(order))
@@ -39,7 +38,7 @@ def longest_down(order, child_start, child, node_value, edge_value):
     return length
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def longest_up(order, parent_start, parent, node_value, edge_value, first):
     """Largest path weight, nodes and edges, above each node, float64 [nodes]; paths begin with ``first``."""
     length = np.zeros(len(order))

@@ -5,7 +5,6 @@ Source: §3, §5.2 and §6.2 of the paper and the rules of the released simulato
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.decision import call_decide
 from decima.core.heap import heap_code, heap_pop, heap_repeat_top, heap_subject
 from decima.core.interrupts import PATIENCE_NS, clock_ns
@@ -627,7 +626,7 @@ def _logs_are_full(state):
 # ---- entry points ---------------------------------------------------------------------------------------------------
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def reset(address):
     """Put a restarted state at time 0 and open the first round."""
     state = state_at(address)
@@ -653,7 +652,7 @@ def reset(address):
     _open_pool_round(state, state.num_jobs, True)
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def offer_all(address):
     """Let every idle executor be offered again, whatever the scheduler said of it."""
     state = state_at(address)
@@ -663,7 +662,7 @@ def offer_all(address):
     state.calling = not state.reoffer
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def advance(address):
     """Run until a decision is needed, the end, or time is up; returns a code."""
     state = state_at(address)

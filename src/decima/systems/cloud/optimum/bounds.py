@@ -13,7 +13,6 @@ from collections import namedtuple
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.cloud.workload import NETWORK_BOUND
 
@@ -249,7 +248,7 @@ def work_bound(jobs, vms, prices, below, state):
     return max(0.0, prices[0] * need_cores, prices[2] * need_memory)
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def bound_of_empty(jobs, vms, prices, weights, state, taken, room):
     """:func:`interval_bound` of jobs that find an empty cluster; also fills in :func:`latest_starts`."""
     until, active, finish = state.until[0], state.active[0], state.finish

@@ -14,7 +14,6 @@ from collections import namedtuple
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.cloud.optimum.bounds import interval_bound, latest_starts, work_bound
 from decima.systems.cloud.workload import NETWORK_BOUND
@@ -207,7 +206,7 @@ def _enter(jobs, depth, state, scratch):
     return empty
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def search_period(period, memory, start, cursor, best, nodes):
     """Continue the search over jobs ``start`` and later of a period for some nodes.
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.checks import check_whole
 from decima.core.interrupts import check_stop
 from decima.core.jit import njit
@@ -71,7 +70,7 @@ def _change(s, job, waits):
         s.wanted_waits[job] = _draw(s, 3)
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def anneal(state, other, candidates, temperature, cooling, waits, kept, kept_waits, values):
     """Try some candidates.
 
@@ -112,7 +111,7 @@ def anneal(state, other, candidates, temperature, cooling, waits, kept, kept_wai
         temperature *= cooling
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def value_of(state, other):
     """R_epi of the plan of a state; minus infinity of an incomplete episode."""
     return _play(placement_at(state), placement_at(other))

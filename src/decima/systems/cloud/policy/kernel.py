@@ -2,7 +2,6 @@
 
 from math import log, log1p
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.core.random import draw_uniform, next_raw
 from decima.core.record import BOUND, CODE, F32, F64, I32, I64, FieldGroup, RecordType, fields
@@ -304,7 +303,7 @@ def _start(s, p):
         p.total = 0.0
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def play(state, other, policy, mask):
     """Continue an episode until its end, or for ``limit`` decisions.
 

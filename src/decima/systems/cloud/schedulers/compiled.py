@@ -1,6 +1,5 @@
 """All compiled rules by number, and whole episodes of one of them."""
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.cloud.engine import copy_state, reset, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
@@ -64,7 +63,7 @@ def carry_out(s, other, placing):
         placing = other.status <= COMPLETE
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def run_rule(state, other, rule, parameter):
     """Run a rule from the beginning; takes addresses of a state and a scratch state."""
     s, scratch = placement_at(state), placement_at(other)
@@ -73,13 +72,13 @@ def run_rule(state, other, rule, parameter):
         carry_out(s, scratch, choose(s, rule, parameter))
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def answer(state, other, placing):
     """Follow the plan that the state has, or wait; see :func:`carry_out`."""
     carry_out(placement_at(state), placement_at(other), placing)
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def added_costs(state, run_s, costs):
     """Fill the cost of using each VM, float64 [VMs]; returns whether the job fits."""
     s = placement_at(state)

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.heterogeneous.workload import Instance
 
@@ -110,7 +109,7 @@ def _with_transfers(
     return earliest_start(order, start, other, sent_s, instance.least_time_s, first)
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def earliest_start(order, start, other, sent, least, first):
     """Earliest start of each node in an order; reversed, the least time after it.
 

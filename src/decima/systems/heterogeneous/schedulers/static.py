@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.decision import Parameter
 from decima.core.jit import njit
 from decima.systems.heterogeneous.engine import LEAST_LEFT, RESPONSE_RATIO, ListRule, Planner, list_rule
@@ -89,7 +88,7 @@ def optimistic_costs(instance: Instance) -> np.ndarray:
     return _table(instance.order, start, child, instance.cluster.mean_transfer_s(data), instance.times_s)
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _table(order, child_start, child, transfer, costs):
     nodes, executors = costs.shape
     table = np.zeros((nodes, executors))
@@ -142,7 +141,7 @@ def _by_level(instance: Instance, rules: Rules, level: np.ndarray) -> Schedule:
     return planner.schedule()
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _schedule(address, level):
     state = plan_at(address)
     begin(state)

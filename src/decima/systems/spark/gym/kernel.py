@@ -10,7 +10,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from decima.core.cache import cached
 from decima.core.decision import places
 from decima.core.jit import INTERPRETED, intrinsic, njit
 from decima.systems.spark import engine
@@ -319,7 +318,7 @@ def _run(advance, address, facts):
             return code
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def step_clusters(first, last, strict, advance, addresses, actions, floats, ints, flags, facts, amounts, sizes, at):
     """Let some clusters do what they are about to do.
 
@@ -377,7 +376,7 @@ def step_clusters(first, last, strict, advance, addresses, actions, floats, ints
     return answer
 
 
-@cached(njit(cache=True))
+@njit(cache=True)
 def observe(address, floats, ints, flags, facts, amounts, sizes, at):
     """Write the arrays of the state at an address, see :func:`observe_cluster`."""
     state = state_at(address)

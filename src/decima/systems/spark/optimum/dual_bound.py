@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.spark.optimum.pieces import Pieces, StageFacts, shortest_remaining_work
 
@@ -181,7 +180,7 @@ MARGINS = 24
 _LEAST_MARGIN = 0.003
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def fill_margins(price, seconds, margins, sums):
     """Prepare the dual of a stage: executors' worth above their price, cumulated.
 
@@ -260,7 +259,7 @@ def _use(price, seconds, margin, first, last, use):
             use[cell] += 1.0
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def job_cost(
     price, width, arrival, path, delay, cells, shapes, first_row, heads, gaps, milestone, chain, seconds, offset,
     margins, sums, use,

@@ -42,7 +42,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from decima.core.cache import cached
 from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.interrupts import check_stop
@@ -601,7 +600,7 @@ def lower_bound(state, times, batch, path, executors, works, ends):
     return total
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def search_orders(
     prefix, same_before, runnable_only, batch, path, search, executors, prune, sums, best_order, finish_ms
 ):

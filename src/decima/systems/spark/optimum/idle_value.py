@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.core.interrupts import check_stop
@@ -408,7 +407,7 @@ def _choose(value, long_starts, one, two, row, other, long, search, choice):
     return best
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def sweep(values, model, prices, rule):
     """Advance every value by one step of time.
 

@@ -6,7 +6,6 @@ from math import log1p, sqrt
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.learning.agent import Pause, Samples, Stretch, StretchJob
 from decima.learning.rollout import RolloutJob
@@ -189,7 +188,7 @@ NUM_JOB_INPUTS = len(JOB_INPUTS)
 NUM_WORK_INPUTS = list(JOB_INPUTS).index("held")  # the first ones: of the work alone, not of who does it
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def observe_jobs(address, scale, jobs, inputs):
     """Store the inputs of all jobs in the system.
 
@@ -243,7 +242,7 @@ def observe_jobs(address, scale, jobs, inputs):
         inputs[index, 8] = total / 80.0
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def observe_embeddings(address, jobs, inputs):
     """Store the policy's embeddings y of jobs (§5.1) as y / (1 + abs(y)).
 

@@ -11,7 +11,6 @@ from collections import namedtuple
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.learning.loss import SUMS
 from decima.systems.spark.policy.batch import TENSORS
@@ -127,7 +126,7 @@ def _largest(starts):
     return most
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def chunk_gradient(code, layout, weights, chunk, advantages, recorded, options):
     """Gradient of the summed loss of some decisions.
 
