@@ -46,7 +46,7 @@ SHOWN, UNLEARNED = ("fifo_deft", "heft", "tdca", "decima_deft"), "decima_deft/no
 def published_experiment() -> pandas.DataFrame:
     """Streams of 5,000 jobs, one every 25 s, seven sizes, 50 executors, rules of the published simulator.
 
-    The row of the policies that learned there has the mean of three trainings on every stream.
+    The row of the policies that learned there has the mean of three training runs on every stream.
     """
     trained = [f"decima:policy=released-stream-random{seed}" for seed in ("", "-2", "-3")]
     names = {
@@ -125,7 +125,7 @@ def heavier(source, seed: int, share: float = 0.23, held: float = 0.82) -> Workl
     """A batch of 20 jobs of which the largest ``share`` hold ``held`` of the work, on average (§7.2).
 
     The seven sizes of 22 queries do not, with any weights of sizes (:func:`tail`). So a job is one of the largest
-    profiles with probability ``share``, else one of the smallest; so many are left out in the middle.
+    profiles with probability ``share``, else one of the smallest; the same number is left out in the middle.
     """
     profiles = sorted(source.profiles(), key=lambda profile: -profile.work_ms)
     work = np.array([profile.work_ms for profile in profiles])
@@ -192,7 +192,7 @@ def batch_room() -> pandas.DataFrame:
 
 
 def idle_offline() -> pandas.DataFrame:
-    """Gain of delays in percent, searched on 20 instances of 20 mixed jobs on 10 executors, 600 schedules thrice."""
+    """Gain of delays in percent, searched on 20 instances with 600 schedules, three times each."""
     jobs = {"batch": "mixed:n=20,arrivals=batch", "stream": "mixed:n=20,load=0.6,executors=10"}
     rows = []
     for model, bound in (("ours", False), ("paper", True)):

@@ -2,7 +2,9 @@
 
 Run from the checkout, after ``decima data fetch cloud-vm``: ``python -m benchmarks.cloud_grid --share 0.25 1``. Writes
 ``models/training/cloud_grid.csv`` and ``cloud_agents.csv`` after every run: its validations, and what its policy does
-with the trace that it is trained on. The shares are parts of the 10,000 iterations (normal arrivals) and 20,000 (burst)
+with the trace that it is trained on.
+
+The shares are parts of the 10,000 iterations (normal arrivals) and 20,000 (burst)
 of Islam et al.: all runs are taken to the first one, then to the next. What is done is kept in
 ``--folder``, and runs in the table are not done again, so the command may be stopped and given again at any time. Since
 rates do not depend on the budget, a run taken to a quarter and then to the end is the same as one without a stop.
@@ -66,7 +68,7 @@ class Cell:
         return f"{LEARNERS[self.learner]}-{self.variant}-{self.pattern}-{self.beta:g}-{self.seed}"
 
     def train(self, folder: Path, iterations: int) -> None:
-        """Take the run to so many iterations and write what was found into both tables."""
+        """Take the run to a number of iterations and write what was found into both tables."""
         from decima.learning.recipe import Recipe
         from decima.systems.cloud.policy.run import PlacementRun
 
@@ -95,7 +97,7 @@ class Cell:
         keep(AGENTS, self, pandas.DataFrame(rows))
 
     def about(self) -> dict:
-        """Columns that say which run."""
+        """Columns that show the run."""
         return {name: getattr(self, name) for name in NAMES}
 
     def measured(self, task: PlacementTask, acts: str, runs: int, iteration: int, policy: LearnedPlacement) -> dict:

@@ -1,7 +1,7 @@
-"""What each part of continuing learning is worth: trainings of 100 iterations without one of them.
+"""What each part of continuing learning is worth: training runs of 100 iterations without one of them.
 
 Run from the checkout: ``python -m benchmarks.continuing_parts``. It takes about three CPU hours, and may be stopped and
-given again: finished trainings in ``--folder`` count. Writes ``models/training/continuing.csv``: a row per
+given again: finished training runs in ``--folder`` count. Writes ``models/training/continuing.csv``: a row per
 policy and heuristic with its average JCT on ten streams of 1,000 jobs, and what the largest tenth of the jobs adds to
 it. *Tenths* are of the work of a stream's jobs. With ``--batches`` it trains on batches instead, with the paper's
 features and with executor-entry cost (80 CPU minutes), and writes ``benchmarks/results/continuing_batches.csv``.
@@ -126,8 +126,8 @@ def batch_rows(folder: Path, seeds: range) -> Iterator[dict]:
 def main() -> None:
     """Train what is missing, and write the table after every row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("runs/continuing-parts"), help="folder of the trainings")
-    parser.add_argument("--seeds", type=int, default=3, help="trainings of each part")
+    parser.add_argument("--folder", type=Path, default=Path("runs/continuing-parts"), help="folder of training runs")
+    parser.add_argument("--seeds", type=int, default=3, help="training runs of each part")
     parser.add_argument("--batches", action="store_true", help="train on batches")
     given = parser.parse_args()
     seeds, done = range(1, given.seeds + 1), []

@@ -1,13 +1,13 @@
-"""Price of coming on streams of 1,000 jobs: loads, numbers of executors, and free ways.
+"""Executor-entry cost on streams of 1,000 jobs: loads, numbers of executors, and free ways.
 
 Run from the checkout: ``python -m benchmarks.price_of_coming``. Writes ``benchmarks/results/price_of_coming.csv`` and
-prints it: changes of the average JCT in per cent, paired by stream, with 95 % intervals.
+prints it: changes of the average JCT in %, paired by stream, with 95 % intervals.
 
 Every case has two comparisons. ``default`` is ``entry_srw:stream`` against ``capped_srw:stream``, which has the same
 parameters otherwise. ``tuned`` is ``entry_srw`` with the parameters of ``capped_srw`` that were tuned on the training
 streams of the case (500 jobs), and the best of ``PRICES`` there, against that ``capped_srw``. In cases of ``SEARCHED``
 there is a third one: ``searched`` has all parameters of ``entry_srw`` tuned there, from its default on; both searches
-have three times as many candidates there.
+have three times the candidates there.
 """
 
 import argparse

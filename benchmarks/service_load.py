@@ -1,17 +1,21 @@
 """The service under load: many clients at a steady rate.
 
 Run from the checkout, on a machine that does nothing else: ``python -m benchmarks.service_load`` (``--seconds 2`` to
-try it). Writes ``benchmarks/results/service_load.csv``. One process
-serves, another one is all clients. Every client is a simulated cluster of 50 executors with about so many
-active jobs, whose reports were recorded and whose decisions are known: an answer that is not the known one is wrong,
-one that does not come is lost. When its recording ends, a client begins anew with a report of everything.
+try it). Writes ``benchmarks/results/service_load.csv``.
 
-Columns: ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each;
-``calls_per_s`` as asked for (0: each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``, ``max_ms``
-from the moment a call was due to its parsed reply, so that a client that is kept waiting counts the calls that wait
-behind it; ``decide_p50_ms`` inside the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per call;
-``server_mb`` resident memory at the end; ``idle_cpu`` share of the machine's cores
-that nobody used just before; ``load`` average of the minute before the case, of others.
+One process serves, another one is all clients. Every client is a simulated cluster of 50 executors with a number of
+active jobs, whose reports were recorded and whose decisions are known. An answer that is not the known one is wrong;
+one that does not arrive is lost. When its recording ends, a client begins anew with a report of everything.
+
+Columns:
+
+- ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each.
+- ``calls_per_s``: as asked for (0: each client asks again at once) and as answered.
+- ``p50_ms``, ``p99_ms``, ``max_ms``: from the moment a call was due to its parsed reply. A client that is kept waiting
+  counts the calls that wait behind it.
+- ``decide_p50_ms``: inside the scheduler; ``server_cpu_ms``, ``client_cpu_ms``: processor time per call.
+- ``server_mb``: resident memory at the end.
+- ``idle_cpu``: share of the machine's cores that nobody used just before; ``load``: average of the minute before.
 """
 
 import argparse
@@ -60,7 +64,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Recording:
-    """A scheduler that notes what a service would be told, and what it should answer."""
+    """A scheduler that notes what a service would be given, and what it should answer."""
 
     def __init__(self, scheduler: str) -> None:
         self.name = scheduler
@@ -83,7 +87,7 @@ class Recording:
 
 
 def record(scheduler: str, jobs: int) -> list[tuple[bytes, tuple[int, int] | None]]:
-    """Reports of a cluster with about so many active jobs, and chosen stages (job, stage; None to idle)."""
+    """Reports of a cluster with about this number of active jobs, and chosen stages (job, stage; None to idle)."""
     arrivals = [0.0] * jobs + [GAP_S[jobs] * (number + 1) for number in range(ARRIVALS)]
     profiles = default_profiles()
     drawn = np.random.default_rng(0).integers(len(profiles), size=len(arrivals))
@@ -157,7 +161,7 @@ class Client:
 
 
 def load(service: str, scheduler: str, clients: int, calls: list, rate: float, method: str, seconds: float) -> dict:
-    """Ask from so many clients at once; for a process of its own."""
+    """Ask from several clients at once; for a process of its own."""
 
     async def run() -> tuple[list[Client], float, float]:
         # A connection of its own for each, as clients in different processes have.

@@ -1,11 +1,11 @@
 """Effect of the settings of deliberate idle slots on the average JCT.
 
 Run from the checkout: ``python -m benchmarks.slot_settings --seeds 20``. Writes
-``benchmarks/results/slot_settings.csv`` and prints it: changes in per cent against the defaults, paired by seed, with
+``benchmarks/results/slot_settings.csv`` and prints it: changes in % against the defaults, paired by seed, with
 95 % intervals.
 
-The scheduler is ``capped_srw`` in its plain form; of the stages that it chooses and that may be delayed, ``--share``
-are, by a part of their nominal task duration that is drawn evenly from 0 to 1. ``job_bound`` is measured without delays
+The scheduler is ``capped_srw`` in its plain form. A share of the stages that it chooses and that may be delayed,
+``--share``, is delayed by a uniform part of the nominal task duration. ``job_bound`` is measured without delays
 as well.
 """
 

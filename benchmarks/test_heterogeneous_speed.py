@@ -1,4 +1,4 @@
-"""Schedules per second on heterogeneous executors, beside a plain-Python twin of the same rules in one run."""
+"""Schedules per second on heterogeneous executors, and of a plain-Python version of the same rules in one run."""
 
 import time
 
@@ -88,7 +88,7 @@ def test_ten_thousand_nodes(benchmark):
 
 @pytest.mark.parametrize("name", ["paper", "fast", "decima"])
 def test_recorded_episode(benchmark, name):
-    """Batches of 20 jobs on 50 executors, drawn from the policy and recorded; the aim is under 20 ms."""
+    """Batches of 20 jobs on 50 executors, drawn from the policy and recorded; the target is under 20 ms."""
     architecture = NodeArchitecture.named(name)
     task = NodeTask(jobs=20, executors=50)
     weights = architecture.initial_weights(0)

@@ -1,4 +1,4 @@
-"""Steps per second of executor placement, random valid actions with masks: compiled core beside plain Python."""
+"""Steps per second of executor placement, random valid actions with masks: compiled core against plain Python."""
 
 import os
 import random

@@ -28,7 +28,7 @@ def make_policy(name, **options):
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("threads", [1, 4])
 def test_recorded_episodes(benchmark, name, threads):
-    """Batches of 20 jobs on 50 executors, sampled and recorded; aims: 12,000 decisions/s, 40,000 on four threads."""
+    """Batches of 20 jobs on 50 executors, sampled and recorded; targets: 12,000 decisions/s, 40,000 on four threads."""
     policy = make_policy(name, greedy=False, record=True)
     settings = Settings.paper()
     states = [ClusterState(WorkloadTables(batch(20, seed), settings), settings) for seed in range(8)]
@@ -47,7 +47,7 @@ def test_recorded_episodes(benchmark, name, threads):
 @pytest.mark.parametrize("known", [False, True], ids=["all_new", "nothing_new"])
 @pytest.mark.parametrize("jobs", [1, 10, 100, 1000])
 def test_one_decision(benchmark, name, known, jobs):
-    """The first decision of a batch, embeddings computed anew or reused; the aim is under 1 ms for 100 jobs."""
+    """The first decision of a batch, embeddings computed anew or reused; the target is under 1 ms for 100 jobs."""
     policy = make_policy(name)
     settings = Settings.paper()
     state = ClusterState(WorkloadTables(batch(jobs), settings), settings)

@@ -70,7 +70,7 @@ print(time.perf_counter() - start)
 
 
 def test_start_with_warm_cache(benchmark):
-    """A new process to its first result with compiled code on disk; the aim is under 2 s."""
+    """A new process to its first result with compiled code on disk; the target is under 2 s."""
 
     def start():
         done = subprocess.run([sys.executable, "-c", COLD_START], capture_output=True, text=True, check=True)
@@ -81,7 +81,7 @@ def test_start_with_warm_cache(benchmark):
 
 
 def test_first_compile(benchmark, tmp_path):
-    """A new process with an empty cache of compiled code; the aim is under 60 s."""
+    """A new process with an empty cache of compiled code; the target is under 60 s."""
 
     def start():
         subprocess.run(

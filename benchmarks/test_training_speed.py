@@ -47,7 +47,8 @@ print(json.dumps({
 def test_iterations_of_algorithm_1(benchmark, tmp_path, kind, iterations):
     """16 rollouts of one sequence, one gradient.
 
-    The aims on four idle cores: batches of 20 jobs 1.5 per second; streams of 200 jobs 0.1 per second in 8 GB.
+    The targets on four idle cores are 1.5 batches of 20 jobs per second. For streams of 200 jobs they are 0.1 per
+    second in 8 GB.
     """
     source = "tpch" if tpch_available() else "embedded"
 

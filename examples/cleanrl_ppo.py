@@ -158,7 +158,7 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, steps: dict[str, Tens
 
 
 def train(args: Args) -> tuple[Agent, float]:
-    """Agent trained from random weights, and the CPU time in seconds that it took."""
+    """Agent trained from scratch, and the CPU time in seconds that it took."""
     torch.manual_seed(args.seed)
     rng, made = np.random.default_rng(args.seed), {"workload": args.workload, "executors": args.executors}
     envs = gymnasium.make_vec(ENVIRONMENT, args.num_envs, "vector_entry_point", threads=1, **made)

@@ -1,4 +1,4 @@
-"""MaskablePPO of sb3-contrib: a policy from random weights that beats fair sharing.
+"""MaskablePPO of sb3-contrib: a policy from scratch that beats fair sharing.
 
     pip install . sb3-contrib        # in the clone
     python examples/maskable_ppo.py  # two minutes of CPU time, one thread

@@ -1,4 +1,4 @@
-"""Proximal policy optimisation (PPO) in PyTorch: a scheduler from random weights that beats fair sharing.
+"""Proximal policy optimisation (PPO) in PyTorch: a scheduler from scratch that beats fair sharing.
 
     pip install . torch  # in the clone
     python examples/ppo_torch.py                      # four minutes of CPU time, one thread
@@ -50,7 +50,7 @@ class Options:
 
 
 def architecture(options: Options) -> Architecture:
-    """Heads of the paper on features that say how much work a job has left."""
+    """Heads of the paper on features such as the work left in a job."""
     return Architecture(
         name="torch-example",
         feature_log=True,
@@ -138,7 +138,7 @@ def collect(module: DecimaModule, settings: Settings, options: Options, iteratio
 
 
 def train(options: Options) -> tuple[DecimaModule, float]:
-    """Module trained from random weights, and the CPU time in seconds that it took."""
+    """Module trained from scratch, and the CPU time in seconds that it took."""
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     settings = Settings.paper(executors=options.executors)

@@ -1,7 +1,7 @@
 """Agents written for spark-sched-sim, on the simulated Spark cluster and as entries.
 
 Such an agent has ``schedule(obs)``, which returns an action ``{"stage_idx": i, "num_exec": n}`` and a dict. In a file
-for ``decima bench run``, beside a copy of this one:
+for ``decima bench run``, next to a copy of this one:
 
     from sched_sim import SchedSimScheduler
 

@@ -4,7 +4,7 @@
     python examples/search_rule.py --task embedded-batch --out best_rule.py
 
 A candidate has two expressions of the features that `decima bench score` knows: the stage with the smallest first one
-goes first, the second says how many executors its job may hold. Candidates are chosen by their score on the validation
+goes first, the second limits the executors of its job. Candidates are chosen by their score on the validation
 seeds; the best one of all is then run once on the test seeds.
 """
 

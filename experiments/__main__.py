@@ -205,9 +205,9 @@ def reproduce(
 ) -> None:
     """Fetch the data, run the whole pipeline and print the path of the report.
 
-    Without TPC-H, the run uses the embedded workload. With --check it also says which tables and figures equal the kept
-    ones and by how much others differ. It exits with 1 if a table differs; timings and results of TensorFlow's training
-    may differ.
+    Without TPC-H, the run uses the embedded workload. With --check it also lists the tables and figures that equal the
+    kept ones and by how much others differ. It exits with 1 if a table differs; timings and results of TensorFlow's
+    training may differ.
     """
     from experiments.params import checkout, run_folder
     from experiments.report import reproduce as run_pipeline

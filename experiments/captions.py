@@ -53,7 +53,7 @@ def learned_words(run: Run, rows: Iterable[str], use: str, *others: str) -> str:
         run: The run.
         rows: Names of rows; among them that of the other mode of the first policy, greedy or sampled.
         use: As in :func:`experiments.comparisons.learned_schedulers`.
-        *others: As there; the part before ``_`` says how the policy learned.
+        *others: As there; the part before ``_`` is how the policy learned.
     """
     mode = "greedy" if any(name.endswith("_sampled") for name in rows) else "sampled"
     how = {"warm": "imitation-pretrained", "entry": "executor-entry cost"}

@@ -87,8 +87,8 @@ def changes_over_trainings(scores: pandas.DataFrame, baselines: pandas.DataFrame
             those of the same place, from the start again where there are fewer.
 
     Returns:
-        against, training, change_percent, low, high. The 95 % intervals of single trainings are over workloads, paired
-        by seed; that of ``"mean"`` is over trainings, NaN with one.
+        against, training, change_percent, low, high. The 95 % intervals of single training runs are over workloads,
+        paired by seed; that of ``"mean"`` is over training runs, NaN with one.
     """
     ours = scores.pivot(index="seed", columns="training", values="avg_jct_s")
     rows = []
@@ -178,7 +178,7 @@ def scores_of_trainings(
 def changes_by_load(
     scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str], by: str = "interarrival_s"
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Changes against each baseline in percent, by load, of all trainings and of each.
+    """Changes against each baseline in percent, by load, of all training runs and of each.
 
     Args:
         scores: Table of :func:`on_streams_of_load`, or of :func:`scores_of_trainings` with a column for the load.
@@ -187,9 +187,10 @@ def changes_by_load(
         by: Column of the load.
 
     Returns:
-        The load, against, scheduler, trainings, seeds, change_percent, low, high: the mean over trainings with its 95 %
-        interval over them; of a single training its change with the interval over workloads, paired by seed. Then the
-        load, against, scheduler, training, change_percent, low, high of those with several trainings.
+        The load, against, scheduler, ``trainings``, seeds, change_percent, low, high. They are the mean over training
+        runs with its 95 % interval over them; of a single training its change with the interval over workloads, paired
+        by seed. Then the load, against, scheduler, training, change_percent, low, high of those with several training
+        runs.
     """
     whole, each = [], []
     for load, rows in scores.groupby(by, sort=False):
@@ -228,10 +229,10 @@ def learned_policy(context: Context, use: str, greedy: bool | None = None) -> Le
 
     Args:
         context: The run.
-        use: ``"batch"`` or ``"stream"``, which learned from random weights; ``"entry_batch"`` or ``"entry_stream"``,
+        use: ``"batch"`` or ``"stream"``, which learned from scratch; ``"entry_batch"`` or ``"entry_stream"``,
             which did so with more features; ``"warm_batch"``, ``"warm_stream"`` or ``"released"``.
-        greedy: Take the likeliest action, or draw it, as in training. When omitted, as the policy's card says, which is
-            what was better on validation sequences.
+        greedy: Take the most probable action, or draw it, as in training. When omitted, as the policy's card says,
+            which is what was better on validation sequences.
 
     Raises:
         ConfigError: The policy would be called Decima, and was not trained from scratch.

@@ -98,7 +98,7 @@ class _ReadTables(dict):
 
 
 def _draw_from(make: Callable[..., Figure], tables: Tables, run: str) -> Figure:
-    """A figure that says which tables it was drawn from."""
+    """A figure that names the tables that it was drawn from."""
     tables = _ReadTables(tables)
     with plotting.style.context():
         figure = make(tables, Run.named(run))

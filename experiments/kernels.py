@@ -28,7 +28,7 @@ class WarmKernel:
         return self.process.exitcode
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Exit code after at most so many seconds."""
+        """Exit code; a kernel that runs longer than the limit in seconds is killed."""
         self.process.join(timeout)
         return self.process.exitcode
 

@@ -3,7 +3,7 @@
 A figure stands once in the repository, in ``reports/results``: a markdown cell behind the cell that draws it links to
 the file there. Tables are outputs of their cells, worked out from the tables there. Cells whose output is the same in
 every run are marked, so that nbval compares them. Live cells simulate and train something small; what they gave when
-they were published stays until their code changes. A stamp in the metadata says what all this was made of.
+they were published stays until their code changes. A stamp in the metadata has the digest of all this.
 """
 
 from __future__ import annotations

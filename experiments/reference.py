@@ -1,7 +1,7 @@
 """Results kept in the repository, and the distance of a run's results from them.
 
-``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures, ``<run>.json`` beside
-it says what they are made of. Of runs that people look at, ``reports/results/<run>`` has the same, with ``stamps.json``
+``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures, ``<run>.json`` next
+to it has their stamps. Of runs that people look at, ``reports/results/<run>`` has the same, with ``stamps.json``
 (:mod:`experiments.results`). Equal results give equal files: they have no times in them.
 """
 
@@ -99,7 +99,7 @@ def record(run: str) -> Path:
 
 
 def adopt(run: str, *, unchecked: bool = False) -> list[str]:
-    """Renew stamps of kept or published tables that the present code gives, too.
+    """Renew stamps of kept or published tables that the present code also gives.
 
     Args:
         run: The run.

@@ -156,7 +156,7 @@ def _tables_at_hand(run: str, name: str, left_out: dict[str, dict]) -> dict[str,
 
 
 def _write_page(run: str, digests: dict) -> None:
-    """Write digests, metrics and ``README.md`` of the folder, whose figures say what they show."""
+    """Write digests, metrics and ``README.md`` of the folder, whose figures have captions."""
     folder = results_folder(run)
     digests["figures"] = dict(sorted(digests["figures"].items()))
     atomic_write_text(folder / DIGESTS, json.dumps(digests, indent=1) + "\n")
@@ -186,7 +186,7 @@ def _write_metrics(folder: Path) -> None:
 
 
 def keep_stamps(run: str) -> None:
-    """Write the stamps of kept or published tables beside them."""
+    """Write the stamps of kept or published tables next to them."""
     cards = {name: read_table_card(name, run) for name in experiment_names()}
     write_stamps(run, {name: card for name, card in cards.items() if card})
 

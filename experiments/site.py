@@ -20,7 +20,7 @@ def build_site(run: str = "auto", out: str | Path = "build/site", versions: bool
         run: Whose executed notebooks are shown; ``"auto"``: of the first run in ``params.yaml`` that has all of them,
             and where there is none the committed ones, which show the published figures and tables.
         out: Folder of the pages, relative to the checkout.
-        versions: Whether the pages of every tag ``v...`` are built, too, in folders of their names, with the notebooks
+        versions: Whether the pages of every tag ``v...`` are also built, in folders of their names, with the notebooks
             that it has; the pages of every version name the others.
 
     Returns:

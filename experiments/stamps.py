@@ -1,7 +1,7 @@
 """Stamps of what results consist of, by which one mechanism finds outdated results.
 
-A stamp names the digests of the code that makes a result (:mod:`experiments.rooms`: syntax trees, so that words and
-comments do not count), of its parameters, and of every other input by what it is used for. Cards of tables, kept and
+A stamp names the digests of the code that makes a result, of its parameters, and of every other input by its use. Code
+counts as syntax trees (:mod:`experiments.rooms`), so that words and comments do not. Cards of tables, kept and
 published results and the stages of ``dvc.yaml`` hold the same stamp. Prepared profiles play no part: they are made of
 files with pinned checksums.
 """

@@ -176,7 +176,7 @@ def read_table_card(name: str, run: str) -> dict:
 def card_path(name: str, run: str) -> Path:
     """Card of an experiment's tables.
 
-    It lies beside their folder, not in it: equal tables of changed code must not make figures look out of date.
+    It lies next to their folder, not in it: equal tables of changed code must not make figures look out of date.
     """
     return run_folder(run) / "cards" / f"{name}.json"
 
@@ -189,7 +189,7 @@ def reference_path(run: str) -> Path:
 def stamps_path(run: str) -> Path:
     """File of stamps, versions and digests of a run's kept or published tables.
 
-    It lies beside the tables, so that a change of code that moves no number changes a small text and not the archive.
+    It lies next to the tables, so that a change of code that moves no number changes a small text and not the archive.
     """
     if run in read_params("results"):
         return checkout() / "reports" / "results" / run / "stamps.json"
@@ -282,7 +282,7 @@ def show(table: pandas.DataFrame | pandas.Series, rows: int = 15) -> Shown:
 
 
 def _decimals(size: float, digits: int) -> int:
-    """Decimals that give a number of some size so many digits."""
+    """Decimals that give a number of some size N significant digits."""
     return max(0, digits - 1 - math.floor(math.log10(size))) if size > 0.0 and math.isfinite(size) else 0
 
 
@@ -321,7 +321,7 @@ class AgainstPaper:
 
 
 def against_paper(rows: Mapping[str, tuple[float | str | None, float | str]]) -> AgainstPaper:
-    """Tables of our values, of some beside the paper's.
+    """Tables of our values, of some with the paper's.
 
     Args:
         rows: Per quantity the paper's value (None: it gives none) and ours. The difference of two percentages, of which

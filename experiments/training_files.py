@@ -58,7 +58,7 @@ def check_whole_curve(curve: pandas.DataFrame, name: str, iterations: int) -> No
     Args:
         curve: Rows with validation scores, by ``iteration`` from 0; at least one.
         name: Of the file.
-        iterations: Of the run. The last ones may lack a validation, but not as many as lie between two of them.
+        iterations: Of the run. The last ones may lack a validation, but fewer than lie between two of them.
 
     Raises:
         ConfigError: Rows are missing at its end.

@@ -86,9 +86,9 @@ def read_log(folder: Path, name: str) -> Application:
 def with_slot_times(application: Application) -> Application:
     """Copy of the application in which tasks count from when they could have begun.
 
-    What `duration_ms` counts from is the later of two: the end of the task before on the same slot, and the end of the
-    stage's last parent (for a stage without parents the submission of the query). Where the driver stamped that end
-    after the launch, the time is shorter than the duration. Tasks of no query keep their duration.
+    `duration_ms` counts from the end of the task before on the same slot, or from the end of the stage's last parent,
+    whichever is later. For a stage without parents, the submission of the query replaces the latter. Where the driver
+    stamped that end after the launch, the time is shorter than the duration. Tasks of no query keep their duration.
 
     Before a launch, the driver notices the end of a stage, makes the tasks of the next one, or plans the next Spark job
     of the query. In the simulator this takes no time; as part of the task that waited it keeps the executor's total.

@@ -170,7 +170,7 @@ def read_records(folder: Path) -> list[BatchRecord]:
     """Read all attempts that are kept in a folder.
 
     Raises:
-        ConfigError: a file is no record.
+        ConfigError: a file is not a record.
     """
     records = []
     for path in sorted((folder / BATCH_RUNS).glob("*.json")):
@@ -185,7 +185,7 @@ def read_json(path: Path) -> dict:
     """Read an object from a JSON file.
 
     Raises:
-        ConfigError: the file cannot be read, or is no JSON object.
+        ConfigError: the file cannot be read, or is not a JSON object.
     """
     try:
         values = load_json(path)

@@ -44,7 +44,7 @@ class Measured:
 
 
 def write(measured: Measured, folder: Path) -> list[Path]:
-    """Write the tables beside the card: two as csv, two as parquet."""
+    """Write the tables next to the card: two as csv, two as parquet."""
     paths = []
     if measured.profiles:
         paths.append(folder / PROFILES)

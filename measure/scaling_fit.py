@@ -1,8 +1,8 @@
 """Fit of `measure.scaling_model` to measured profiles: exponents, intervals, hold-out errors.
 
 Every effect is an exponent per query, b_q, drawn from a normal population: b_q ~ N(b, s²). Slopes within cells that
-differ in nothing else give an estimate and a variance per query; b and s follow by restricted maximum likelihood, and
-each query's exponent is drawn to b by as much as its own estimate is uncertain. With four executor counts and three
+differ in nothing else give an estimate and a variance per query, and b and s follow by restricted maximum likelihood.
+The more uncertain the estimate of a query is, the more its exponent is drawn to b. With four executor counts and three
 scales a query says little on its own. Intervals come from a bootstrap over queries.
 """
 
@@ -82,7 +82,7 @@ def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], b
     Args:
         table: rows of `cells`.
         variable: column whose exponent is wanted.
-        group: columns that say which rows differ in that variable alone; the first is `query`.
+        group: columns that tell rows apart which differ in that variable alone; the first is `query`.
         bootstrap: draws behind the interval.
 
     Returns:

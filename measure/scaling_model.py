@@ -2,10 +2,11 @@
 
 A task that took d on n0 executors is expected to take d (n / n0)^p on n executors; p belongs to the query and the
 wave. More input makes more tasks of the same duration: task counts that grow do so in proportion to the scale factor,
-others stay. With partitions k times as large there are k times fewer tasks, and each does the work of k: that of one as
-measured, and k - 1 times that of a later one without what a task costs whatever it does. Everything here is arithmetic
-on profiles; `measure.scaling_fit` estimates the parameters, `docs/measured-workload.md` tests
-them.
+others stay. With partitions k times as large there are k times fewer tasks, and each does the work of k tasks. This is
+one as measured, and k - 1 later ones without the fixed cost of a task.
+
+Everything here is arithmetic on profiles; `measure.scaling_fit` estimates the parameters, `docs/measured-workload.md`
+tests them.
 """
 
 from __future__ import annotations
@@ -168,8 +169,8 @@ def extrapolate(
 def widen(waves: Mapping[str, np.ndarray], partition: int, overhead_ms: float) -> dict[str, np.ndarray]:
     """Estimate durations of tasks with larger partitions.
 
-    Later tasks differ from each other by the square root of `partition` more than measured ones do, as sums of that
-    many would, fresh and first ones by as much as measured: what sets them apart comes once.
+    Later tasks differ from each other by the square root of `partition` more than measured ones do, as sums of
+    independent tasks would. Fresh and first ones differ by as much as measured, since what sets them apart occurs once.
 
     Args:
         waves: durations by wave, float64 ms.

@@ -137,7 +137,7 @@ def run_together(
         scale: TPC-H scale factor.
 
     Raises:
-        SparkError: a query failed; says which one.
+        SparkError: a query failed; the message names it.
     """
     from pyspark import InheritableThread
 

@@ -60,12 +60,12 @@ def measured_from(folder: Path, most_durations: int) -> tuple[list[JobProfile], 
     """Make profiles of all queries and scales in a folder of `decima spark profile`.
 
     Tasks of a wave `fresh` come from the runs on new executors, `first` and `rest` from those on warm ones. (On new
-    executors later tasks are slow, too, while the JVM still compiles; there are such runs at some levels only, and they
+    executors later tasks are also slow, while the JVM still compiles; there are such runs at some levels only, and they
     would look like an effect of parallelism.)
 
     Args:
         folder: with `runs.csv` and `events/`.
-        most_durations: per stage, level and wave; of more, as many evenly spaced quantiles are kept.
+        most_durations: per stage, level and wave; of more, evenly spaced quantiles are kept.
 
     Returns:
         The profiles; mean time in ms that a later task of a warm run takes besides running; what the runs tell of

@@ -30,10 +30,11 @@ FORMS = {
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Table ``benchmark_entries``: the committed results, beside the best known scores and the bounds.
+    """Table ``benchmark_entries``: the committed results with the best known scores and the bounds.
 
-    It has the change against the tuned rule in percent, paired, and the parts in percent of its distances from bound
-    (``closed``) and best known (``reached``, 0 where that is the tuned rule itself); what decides nothing takes 0 µs.
+    It has the paired change against the tuned rule in percent. It also has which percentage of the rule's distance an
+    entry covers, to the bound (``closed``) and to the best known (``reached``, 0 where that is the tuned rule itself).
+    What decides nothing takes 0 µs.
     """
     documents = read_folder(checkout() / FOLDER)
     entries = [row for task in tasks().values() for row in _entries(task, documents)]

@@ -1,10 +1,8 @@
 """Cost and job times of placement policies: Figures 4 to 9, held-out traces, optimum.
 
-Nothing is trained here. ``models/training/cloud.csv`` has the curves of training runs,
-``models/training/cloud_grid.csv`` those of the paper's recipes by weight of cost,
-``models/training/cloud_agents.csv`` what their policies do with the published traces, and
-``models/training/cloud_ablation.csv`` what became of the fast recipe without one of its parts;
-``models/training/README.md`` explains all four.
+Nothing is trained here. ``models/training/README.md`` explains four files: ``cloud.csv`` has the curves of training
+runs, ``cloud_grid.csv`` those of the paper's recipes by weight of cost. ``cloud_agents.csv`` has what their policies do
+with the published traces, ``cloud_ablation.csv`` the fast recipe without one of its parts.
 """
 
 from __future__ import annotations
@@ -139,7 +137,7 @@ _OPTIMUM = (
 
 
 def _iterations(grid: pandas.DataFrame) -> str:
-    """Least and most iterations by pattern, beside those of the paper, in words."""
+    """Minimum and maximum iterations by pattern, with those of the paper, in words."""
     ends = grid.groupby(["pattern", "learner", "beta", "seed"])["iteration"].max()
     ends = ends.groupby("pattern").agg(["min", "max"])
     return ", ".join(
@@ -149,7 +147,7 @@ def _iterations(grid: pandas.DataFrame) -> str:
 
 
 def _iterations_by_mask(tables: Tables) -> str:
-    """Iterations without and with a mask, and the number of trainings."""
+    """Iterations without and with a mask, and the number of training runs."""
     ends = (f"{words} {_iterations(tables[name])}" for name, words in MASKS.items())
     return f"{'; '.join(ends)}; means over up to {count(tables['cloud_masked']['seed'].nunique(), 'training')}"
 
@@ -266,7 +264,7 @@ def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def fig4_training(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figures 4 and 5: training on the published traces, the fast recipe beside the paper's."""
+    """Figures 4 and 5: training on the published traces, the fast recipe next to the paper's."""
     curves = tables["cloud_curves"]
     patterns = list(dict.fromkeys(curves["pattern"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.4)

@@ -29,7 +29,7 @@ SHOWN = (*HEURISTICS, "decima")
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``fig01_stages``, ``fig01_edges``, ``fig02_parallelism``, ``fig03_tasks`` (one mix), ``fig03_summary``.
 
-    ``fig03_trainings`` has the change of every training of Decima, and the interval over its trainings.
+    ``fig03_trainings`` has the change of every training of Decima, and the interval over its training runs.
     """
     profiles = [source.profile(*one) for one in ILLUSTRATED]
     stages = [

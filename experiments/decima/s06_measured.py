@@ -25,8 +25,8 @@ COMPARED = (5, 10, 20, 40, 50, 60, 80, 100)
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables `measured_parameters`, `measured_residuals`, `measured_holdout`, `measured_slowdown` and `measured_jobs`.
 
-    They are about the package's own data, whatever the workload of the run; the authors' profiles are set beside them
-    where the run has these.
+    They are about the package's own data, whatever the workload of the run; the authors' profiles are compared with
+    them where the run has these.
     """
     table = fitting.cells(measured.measured_profiles())
     model = fitting.fit(table, params["bootstrap"])
@@ -56,7 +56,7 @@ def _parameters(model: ScalingModel) -> pandas.DataFrame:
 
 
 def _holdouts(table: pandas.DataFrame, bootstrap: int) -> pandas.DataFrame:
-    """Predictions of the largest executor count and scale from smaller ones, beside simpler methods."""
+    """Predictions of the largest executor count and scale from smaller ones, and those of simpler methods."""
     rows = []
     for variable, what in (("level", "executors"), ("scale", "input size")):
         most = table[variable].max()

@@ -1,4 +1,4 @@
-"""Heuristics and a policy of published shape under released rules, beside the published simulator's numbers."""
+"""Heuristics and a policy of published shape under released rules, and the published simulator's numbers."""
 
 from __future__ import annotations
 

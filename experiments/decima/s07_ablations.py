@@ -20,10 +20,10 @@ STARTS = {"warm": "imitation first", "random": "random weights"}
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``ablations`` (scores on the streams of ``load``), ``ablation_changes`` and ``ablation_trainings``.
 
-    From random weights, every policy is trained at the gap that it is tested at, as in the paper, with the same number
-    of iterations and three seeds. The encodings of limits have three seeds, too, and are trained at the smallest gap.
+    From scratch, every policy is trained at the gap that it is tested at, as in the paper, with the same number
+    of iterations and three seeds. The encodings of limits also have three seeds, and are trained at the smallest gap.
     The one for batches, and all that imitated a rule first (recipe ``fast``), at the smallest gap, have one training.
-    Changes are paired, against heuristics: the mean over trainings, and every training.
+    Changes are paired, against heuristics: the mean over training runs, and every training.
     """
     scores, changes, trainings = [], [], []
     for key, start in STARTS.items():
@@ -40,7 +40,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _by_training(tables: Tables) -> pandas.DataFrame:
-    """Changes against weighted fair; of several trainings the middle, least and most."""
+    """Changes against weighted fair; of several training runs the middle, minimum and maximum."""
     names = ["start", "scheduler", "interarrival_s"]
     whole, each = (
         table[table["against"] == AGAINST[0]] for table in (tables["ablation_changes"], tables["ablation_trainings"])

@@ -37,7 +37,7 @@ LEARNED = ("batch", "entry_batch", "warm_batch")
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``batch``, ``batch_changes`` (paired, in percent), ``batch_trainings`` and ``alpha_batch``.
 
-    ``batch_trainings`` has the change of every training of a policy, and the interval over its trainings.
+    ``batch_trainings`` has the change of every training of a policy, and the interval over its training runs.
 
     ``weighted_fair_each`` takes the best alpha and variant for each batch separately, as the paper says it does; it is
     optimistic, since it takes the minimum of many noisy scores.

@@ -29,10 +29,10 @@ UNTUNED = {"fair": "fair", "capped_srw": "capped_srw:batch"}
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``generalisation``, and with this prefix ``changes``, ``executors``, ``queries`` and ``trainings``.
 
-    The first two: policies by the gaps that they were trained on, at every gap of the test, and paired changes against
-    heuristics that are tuned at every gap, of all trainings of a policy (they differ in their seed alone) and of each.
-    Then the stored batch policy on clusters of other sizes, and a policy that never saw some of the queries beside one
-    that saw all, on streams of those queries alone and of all, with its changes against the others.
+    The first two have policies by the gaps that they were trained on, at every gap of the test. Their paired changes
+    are against heuristics tuned at every gap, of all training runs of a policy and of each; runs differ in their seed.
+    Then follows the stored batch policy on clusters of other sizes. The last has a policy that never saw some of the
+    queries and one that saw all, on streams of those queries alone and of all.
     """
     scores = on_streams_of_load(params["policies"], source, params, context, "generalisation")
     changes, trainings = changes_by_load(scores, list(params["policies"]), AGAINST)

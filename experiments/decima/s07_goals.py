@@ -60,7 +60,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables of scores, paired changes, tuned parameters, behaviour, and the tasks of one batch.
 
     ``goals`` has the scores of every scheduler by all objectives in both environments, of policies the means over their
-    trainings; heuristics stand once for every cell (environment and objective) that they were tuned for.
+    training runs; heuristics stand once for every cell (environment and objective) that they were tuned for.
     ``goals_changes`` compares in every cell with the heuristics tuned for it and with the policy for the average JCT,
     ``goals_trainings`` does so for every training; ``goals_behaviour`` measures what the paper shows by colours.
 
@@ -150,9 +150,9 @@ def _tuned(
 def measured(result: Result) -> dict[str, float]:
     """What the paper reads off the colours of a schedule, as numbers.
 
-    ``moves_per_100_tasks``: tasks before which their executor ran one of another job; ``last_fifth_percent``: jobs that
-    complete in the last fifth of the makespan; ``busy_percent``: part of all executor time up to the end in which tasks
-    run.
+    - ``moves_per_100_tasks``: tasks before which their executor ran one of another job.
+    - ``last_fifth_percent``: jobs that complete in the last fifth of the makespan.
+    - ``busy_percent``: part of all executor time up to the end in which tasks run.
 
     Raises:
         ConfigError: The run kept no log.
@@ -171,15 +171,15 @@ def measured(result: Result) -> dict[str, float]:
 
 
 def _over_trainings(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Means over trainings by batch."""
+    """Means over training runs by batch."""
     groups = table.groupby(["moves", "scheduler", "tuned_for", "seed"], sort=False, as_index=False)
     return groups.mean().drop(columns="training")
 
 
 def _changes(table: pandas.DataFrame, policies: Sequence[str]) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Paired changes of all trainings and of each.
+    """Paired changes of all training runs and of each.
 
-    Policies and heuristics tuned per cell are compared with these heuristics, policies with ``goal_average``, too.
+    Policies and heuristics tuned per cell are compared with these heuristics, policies also with ``goal_average``.
     """
     rules, parts = (*UNTUNED, *FORMS), []
     for objective in OBJECTIVES:

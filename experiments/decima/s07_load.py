@@ -94,9 +94,12 @@ def _tuned(
 def loads(result: Result) -> dict[str, float]:
     """Load of a logged stream in three meanings, as shares of total executor time.
 
-    Executor time counts up to the last arrival. ``nominal`` is the nominal work of the jobs; ``busy`` the time in which
-    tasks run; ``held`` the time in which an executor belongs to a job or moves to one: from the start of the move
-    before its first task of a job until the job ends, or until it leaves for another.
+    Executor time counts up to the last arrival.
+
+    - ``nominal``: nominal work of the jobs.
+    - ``busy``: time in which tasks run.
+    - ``held``: time in which an executor belongs to a job or moves to one. It begins with the move before its first
+      task of a job and ends with the job, or when it leaves for another.
     """
     horizon_ms = float(result.workload.arrival_ms.max())
     total_ms = result.settings.executors * horizon_ms

@@ -167,8 +167,9 @@ def trained(policies: Mapping[str, Trainings]) -> list[tuple[str, Scheduler, int
 def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, CompiledScheduler], pandas.DataFrame]:
     """Schedulers tuned for one case, and the whole table of the grid search.
 
-    The grid has three parts: exponent, order of jobs and use of larger classes without suppression; thresholds at the
-    best of these, and at the best by arrival; and the exponent with shares counted in memory.
+    The grid has three parts. The first has exponent, order of jobs and use of larger classes without suppression. The
+    second has thresholds at the best of these, and at the best by arrival. The third has the exponent with shares
+    counted in memory.
     """
     label = f"{case.workload}, {case.setting}"
     rows = []
@@ -244,9 +245,9 @@ def side_by_side(
     Args:
         table: Rows of two workloads.
         draw: Draws those of one; called with them, ``about`` and the axes.
-        *about: What else it is told.
+        *about: What else it is given.
         height: Of the figure, inches.
-        legend: Options of the legend beside the second panel; none is drawn without.
+        legend: Options of the legend next to the second panel; none is drawn without.
         **subplots: Options of the panels.
     """
     figure = plotting.style.new_figure(plotting.style.PAGE, height)

@@ -36,10 +36,12 @@ TITLES = {objective.column: objective.label for objective in (AVG_JCT, MAKESPAN)
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables of the experiment.
 
-    ``real_spark`` (average JCT and makespan per run, measured and simulated), ``real_spark_changes`` (paired by run),
-    ``real_spark_jobs`` (JCT per job), ``real_spark_tasks`` (one measured and one simulated run per scheduler),
-    ``real_spark_runs`` (load of every attempt, rejected ones included), ``real_spark_latency`` (round trips) and
-    ``real_spark_plan``. They do not depend on the workload of the run: the jobs are those that were measured. They are
+    - ``real_spark``: average JCT and makespan per run, measured and simulated; ``real_spark_changes``: paired by run.
+    - ``real_spark_jobs``: JCT per job; ``real_spark_tasks``: one measured and one simulated run per scheduler.
+    - ``real_spark_runs``: load of every attempt, rejected ones included.
+    - ``real_spark_latency``: round trips; ``real_spark_plan``: the plan.
+
+    They do not depend on the workload of the run: the jobs are those that were measured. They are
     simulated twice, with the measured workload and with the durations that the same queries had alone in the same
     applications just before.
     """

@@ -36,7 +36,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables ``stream``, ``stream_changes``, ``alpha_stream``; of the first stream ``stream_jobs``, ``stream_series``.
 
     ``stream_executed`` holds the executor time that jobs of the first stream took, for the schedulers in ``EXECUTED``,
-    ``stream_trainings`` what Figure 10 shows of all trainings.
+    ``stream_trainings`` what Figure 10 shows of all training runs.
     """
     seeds = list(range(params["streams"]))
     scores, changes, curves, jobs, series, executed, trainings = [], [], [], [], [], [], []

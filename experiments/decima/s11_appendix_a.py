@@ -1,20 +1,20 @@
 """Appendix A, Figure 16: a critical path heuristic against the best order on five slots.
 
-The text gives two branches that meet in a join, 90 task-seconds on the right, 10 on the left, and makespans of
-28+3e and 20+3e seconds; the stages themselves are only drawn. The numbers leave little choice:
+The text gives two branches that meet in a join, with 90 and 10 task-seconds. It also gives both makespans in seconds;
+the stages themselves are only drawn. The numbers leave little choice:
 
 - 20+3e is all work on five slots, so nothing idles: three stages as wide as the cluster take e each.
 - 28+3e idles four slots for 10 s: the left branch is one task, and it runs alone at the end.
-- In between, the right branch gives four slots 10 s of work beside that task and all slots 10 s more; the former takes
+- In between, the right branch gives four slots 10 s of work during that task and all slots 10 s more; the former takes
   8 s on five slots, so its tasks are short: 40 of 1 s. The latter is 5 of 10 s.
 
-Which of the two right stages comes first, and where the short stages stand, cannot be told from the numbers. Here the
-right branch is short, blue (40 x 1 s), orange (5 x 10 s), the left one short, green (1 x 10 s), and the join is short:
-blue and green run side by side in the best schedule, as the caption says, and a heuristic that follows the critical
-path needs 28+3e whether or not it prefers runnable stages.
+Which of the two right stages comes first, and where the short stages are, the numbers leave open. Here the right
+branch is short, blue (40 x 1 s), orange (5 x 10 s). The left one is short, green (1 x 10 s), and the join is short.
+Blue and green run side by side in the best schedule, as the caption says. A heuristic that follows the critical path
+needs 28+3e whether or not it prefers runnable stages.
 
 Differs: the caption also says that orange and green end together; here green ends with blue, and orange follows. With
-orange before blue the makespans are the same, but then orange, not blue, runs beside green.
+orange before blue the makespans are the same, but then orange, not blue, runs at the same time as green.
 
 Source: appendix A, Figure 16.
 """

@@ -180,7 +180,7 @@ def fig15a_curve(tables: Tables, run: Run) -> Figure:
 
 
 def fig15a_encodings(tables: Tables, run: Run) -> Figure:
-    """Figure 15a: three encodings of the limit from random weights, on 14 s streams."""
+    """Figure 15a: three encodings of the limit from scratch, on 14 s streams."""
     curves = tables["learning_encodings"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
     axes = figure.subplots()
@@ -225,7 +225,7 @@ def alone_ingredients(tables: Tables, run: Run) -> Figure:
 
 
 def training_curves(tables: Tables, run: Run) -> Figure:
-    """Training report: validation score over time after warm starts, a row of panels per setting."""
+    """Training report: validation score over time after pre-training by imitation, a row of panels per setting."""
     curves = tables["learning_curves"]
     curves = curves[(curves["variant"] == "recipe") & ~curves["setting"].isin(_alone(run))]
     settings = list(dict.fromkeys(curves["setting"]))
@@ -260,7 +260,7 @@ def _arrivals(setting: str) -> str:
 
 
 def _alone(run: Run) -> list[str]:
-    """Settings whose policies learn from random weights."""
+    """Settings whose policies learn from scratch."""
     return [run.policies[use] for use in ("batch", "stream_curve", "entry_stream")]
 
 

@@ -3,9 +3,10 @@
 Source: §5.1 footnote 5, appendix E. The network is the part of :class:`.DecimaNetwork` that makes
 embeddings of stages, and a readout that turns an embedding into the critical path value of its stage.
 
-Differs: the paper names neither the random graphs, nor the loss, nor the readout. Here: ten stages with work from
-[0, 1), an edge between two stages with probability 1/4, the mean squared error over all stages, and a linear readout.
-With a perceptron as readout the scheme without g learns the maximum too, which is shown beside the paper's two.
+Differs: the paper names neither the random graphs, nor the loss, nor the readout. Here graphs
+have ten stages with uniform work below 1, and a quarter of the pairs have an edge. The loss is the mean squared
+error over all stages, and the readout is linear.
+With a perceptron as readout the scheme without g also learns the maximum, which is shown next to the paper's two.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _NO_PAIRED = {"paired": {"interarrival_s": 0, "streams": 0, "jobs": 0, "executor
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``appendix_g_series``, ``appendix_g_jobs`` of first jobs and trainings, ``_busy``, ``_profile`` of all.
+    """Tables ``appendix_g_series``, ``appendix_g_jobs`` (of first jobs and training runs), ``_busy``, ``_profile``.
 
     Decima is compared with the best form of Graphene*, whose parameters are those of the grid search of ``packing`` at
     the same load. The streams and draws are the first ones that ``packing`` judges on.

@@ -32,9 +32,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     All policies run in the event simulator under the rules of the search; alpha is tuned on other batches. A strict
     order can be read in two ways (``exhaustive_search(runnable_only=...)``): ``exhaustive`` is the better of both.
 
-    ``decima`` and ``decima_warm`` were trained on batches in the full environment; ``decima_simplified`` (parameter
-    ``simplified``) was trained in this one, as the paper's was: the mean of its trainings, which the second table
-    compares one by one. The last table has the distribution over orders.
+    ``decima`` and ``decima_warm`` were trained on batches in the full environment. ``decima_simplified`` (parameter
+    ``simplified``) was trained in this one, as the paper's was. Its row is the mean of its training runs; the second
+    table compares them one by one. The last table has the distribution over orders.
     """
     seeds = list(range(params["batches"]))
     batches = source.batches(seeds, params["jobs"])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Table ``bounds``: average JCT with mean durations by arrivals, instance and policy.
 
-    ``search`` is clairvoyant: it knows the batch and looks for the best schedule of that very batch.
+    ``search`` has future knowledge: it knows the batch and looks for the best schedule of that very batch.
     """
     settings = context.settings(durations="mean")
     seeds = list(range(params["instances"]))

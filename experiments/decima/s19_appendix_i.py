@@ -23,10 +23,10 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables ``appendix_i`` (scores), ``appendix_i_changes`` (paired) and ``appendix_i_trainings``, one by one.
 
     Batches of the second half of the trace, whatever the run's own workload is; policies are trained on batches of the
-    first half, from random weights. ``priced_srw`` has parameters that were tuned on streams of the trace.
+    first half, from scratch. ``priced_srw`` has parameters that were tuned on streams of the trace.
 
-    Differs: 1,000 executors instead of 10,000, in training 100 instead of 1,000; the numbers of jobs, 150 and 10, are
-    those of the paper.
+    Differs: a tenth of the executors, 1,000 in the test and 100 in training. The numbers of jobs are those of the
+    paper.
     """
     trace = params["trace"]
     drawn = parse_jobs(f"{trace}{',' if ':' in trace else ':'}part=test,arrivals=batch,n={params['jobs']}")

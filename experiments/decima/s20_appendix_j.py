@@ -34,10 +34,10 @@ SEEING, BLIND = "decima", "decima_blind"
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``appendix_j`` (scores by arrivals), ``appendix_j_changes`` (paired) and ``appendix_j_estimates``.
 
-    ``decima_blind`` is trained without task durations and never sees one; ``decima`` sees them and had as many
-    iterations (parameters ``blind`` and ``seeing``, a training or several each). Of the heuristics, FIFO and fair
-    sharing need no durations either; weighted fair and capped shortest remaining work know them. In the last table,
-    what schedulers are told about durations is wrong by a random factor, at test time only.
+    ``decima_blind`` is trained without task durations and never sees one; ``decima`` sees them and had the
+    same number of iterations (parameters ``blind`` and ``seeing``, a training or several each). Of the heuristics, FIFO
+    and fair sharing need no durations either; weighted fair and capped shortest remaining work know them. In the last
+    table, what schedulers are given about durations is wrong by a random factor, at test time only.
     """
     of_batches, of_streams = (
         {SEEING: params["seeing"][arrivals], BLIND: params["blind"][arrivals]} for arrivals in ("batch", "stream")
@@ -64,7 +64,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _wrong_estimates(policies: dict[str, str], source: WorkloadSource, params: dict, context: Context):
-    """Average JCT on the busiest streams by spread of the estimates' errors, of first trainings."""
+    """Average JCT on the busiest streams by spread of the estimates' errors, of first training runs."""
     seeds, gap_s = list(range(params["streams"])), min(params["interarrival_s"])
     schedulers = {"fair": make_scheduler("fair"), **tuned_schedulers(context, f"stream-{gap_s}s")}
     schedulers |= {name: load_policy(stored) for name, stored in policies.items()}

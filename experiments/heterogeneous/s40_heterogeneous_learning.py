@@ -20,7 +20,7 @@ from experiments.heterogeneous.instances import LEARNED, OURS, points, schedule_
 
 
 def _seeds(name: str, count: int = 8) -> tuple[str, ...]:
-    """Trainings from random weights that differ in their seed."""
+    """Training runs from scratch that differ in their seed."""
     return name, *(f"{name}-{seed}" for seed in range(1, count))
 
 
@@ -34,7 +34,7 @@ PAPER = "lachesis-paper"  # Algorithm 1
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Validations of trainings (``heterogeneous_learning``, ``_actor_critic``), table ``heterogeneous_trainings``."""
+    """Validations of training runs (``heterogeneous_learning``, ``_actor_critic``) and ``heterogeneous_trainings``."""
     curves = [_curves(names).assign(scheduler=key) for key, names in TRAININGS.items()]
     return {
         "heterogeneous_learning": pandas.concat(curves, ignore_index=True),
@@ -44,7 +44,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _curves(policies: Iterable[str], *columns: str) -> pandas.DataFrame:
-    """Validation scores of trainings from the cards of their policies, with further curve columns."""
+    """Validation scores of training runs from the cards of their policies, with further curve columns."""
     kept = ("iteration", "phase", "val_greedy", *columns)
     cards = {name: load(name).card["curve"] for name in policies}
     frames = [pandas.DataFrame({key: curve[key] for key in kept}).assign(policy=name) for name, curve in cards.items()]
@@ -54,8 +54,8 @@ def _curves(policies: Iterable[str], *columns: str) -> pandas.DataFrame:
 def _trainings(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
     """Change of every training on fresh batches, their mean, and what better orders would gain.
 
-    The interval of a training is over batches, that of a mean over trainings; ``batches``: over batches, of the
-    mean of the trainings.
+    The interval of a training is over batches, that of a mean over training runs; ``batches``: over batches, of the
+    mean of the training runs.
     """
     plans = {name: text(name) for name in (BASE, "discounted_rank", "linear_rank", "best_plan")}
     plans["best_plan"] += ":policy=none"

@@ -1,1 +1,1 @@
-"""Fidelity of the simulator: its job durations beside those measured on real Spark (appendix D)."""
+"""Fidelity of the simulator: its job durations against those measured on real Spark (appendix D)."""

@@ -138,8 +138,8 @@ def simulate_alone(
     Returns:
         Columns of `runs`, then variant, profile (`held out`: made of the other repetitions, of warm runs for warm ones
         and of fresh runs for fresh ones; `training`: of all repetitions; `same run`: of the compared run alone),
-        simulated_ms (mean), simulated_sd_ms. A query that was not measured in other repetitions, or not with as many
-        executors, has no row.
+        simulated_ms (mean), simulated_sd_ms. A query that was not measured in other repetitions, or not with this
+        number of executors, has no row.
     """
     alone = measurements.runs[measurements.runs.alone]
     work = []
@@ -198,7 +198,7 @@ def simulate_mixes(
     Returns:
         As :func:`simulate_alone`, with mix (0, 1, ...), scheduler, and bound (whether executors are bound to stages, as
         in the simulator, the paper and Spark with the plugin, or decide anew after every task, as in Spark's own FIFO;
-        both ways for the latter). `profile` is `alone` (warm runs of the queries alone with as many executors),
+        both ways for the latter). `profile` is `alone` (warm runs of the queries alone on the same executors),
         `held out` (the other mixes under the same scheduler) or `same run` (the mix itself).
     """
     mixes = measurements.mixes()
@@ -291,7 +291,7 @@ def plan_profiles(plan: Plan) -> dict[str, JobProfile]:
     """Measured profiles by name, with durations at the plan's number of executors.
 
     Raises:
-        WorkloadError: nothing was measured at this scale or with so many executors.
+        WorkloadError: nothing was measured at this scale or with this number of executors.
     """
     profiles = measured.measured_profiles(f"{plan.scale:g}g")
     return {profile.name: at_level(profile, plan.executors) for profile in profiles}
@@ -322,7 +322,7 @@ def training_workloads(plan: Plan, count: int) -> list[Workload]:
     """Batches to tune on, from the same queries with seeds of training.
 
     Raises:
-        WorkloadError: nothing was measured at this scale or with so many executors.
+        WorkloadError: nothing was measured at this scale or with this number of executors.
     """
     profiles = tuple(plan_profiles(plan).values())
     seeds = range(TRAINING_SEED, TRAINING_SEED + count)

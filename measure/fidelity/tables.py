@@ -1,4 +1,4 @@
-"""Tables of appendix D: measured runs beside simulations, and the errors."""
+"""Tables of appendix D: measured runs, simulations, and the errors."""
 
 from __future__ import annotations
 

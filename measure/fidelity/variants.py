@@ -36,8 +36,8 @@ def comparable(profile: JobProfile, other: JobProfile | None, executors: int) ->
 def fill_first_waves(profile: JobProfile, warm: JobProfile | None) -> JobProfile:
     """Complete a profile of runs on new executors with warm first waves.
 
-    On new executors a stage without parents has a fresh wave instead of a first one. Only other runs tell how long its
-    first wave takes on executors that are there already, which is needed when start-up is switched off.
+    On new executors a stage without parents has a fresh wave instead of a first one. Only other runs show the time of
+    its first wave on executors that are there already, which is needed when start-up is switched off.
     """
     if warm is None or len(warm.stages) != len(profile.stages):
         return profile
@@ -56,7 +56,7 @@ def one_task_per_stage(profile: JobProfile, executors: int) -> tuple[JobProfile,
     """Split a job into stages of one task each.
 
     In the simulator, as in the paper, an executor works on a stage until that has no task left. Unmodified Spark
-    decides anew after every task. The first tasks of a stage, as many as there are executors, take durations of its
+    decides anew after every task. The first tasks of a stage, one per executor, take durations of its
     first wave, all others of its later waves.
 
     Returns:

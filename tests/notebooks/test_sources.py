@@ -306,6 +306,25 @@ def test_a_lesson_has_a_live_cell_for_each_of_its_parameters(path):
     assert names <= used
 
 
+# Lessons whose system has another way than ``decima.compare``.
+MAIN = {"60-capacity": "sweep", "70-benchmark": "score"}
+
+
+@each_of_lessons
+def test_a_lesson_builds_its_main_table_itself_in_few_lines_after_a_guess(path):
+    called = MAIN.get(path.stem, "decima.compare")
+    at, table = next(
+        (number, cell.source)
+        for number, cell in enumerate(read(path).cells)
+        if is_live(cell) and re.search(rf"\b{re.escape(called)}\(", cell.source)
+    )
+    lines = [line for line in table.splitlines() if line and not line.startswith(("import ", "from "))]
+    assert len(lines) <= 8
+    said = next(cell.source for cell in read(path).cells[at - 1 :: -1] if cell.cell_type == "markdown")
+    assert "this run" in said.lower()
+    assert "\n> Guess first: " in said
+
+
 @each_of_lessons
 def test_a_lesson_says_what_to_change_and_has_two_exercises_with_folded_solutions(path):
     texts = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]

@@ -18,6 +18,9 @@ GENERATED = {f"docs/{page}.md" for page in ("accounts/decima", "benchmark-result
 # Pages with lines of a fixed width, or with several sentences in one.
 WRAPPED = {f"docs/{page}.md" for page in ("benchmark-results", "claims")}
 SOURCES = sorted(path for path in (ROOT / "src" / "decima").rglob("*.py") if not path.stem.endswith("_pb2"))
+BEHIND = sorted(
+    path for part in ("experiments", "measure", "benchmarks", "examples") for path in (ROOT / part).rglob("*.py")
+)
 
 
 def name(path):
@@ -67,6 +70,27 @@ def test_all_pages_but_those_of_the_log_are_short_together():
 def test_texts_of_the_package_have_no_words_to_avoid():
     found = [each for path in SOURCES for text in shown(ast.parse(path.read_text("utf-8"))) for each in avoided(text)]
     assert len(found) <= ALLOWED["src/decima"], "\n".join(found)
+
+
+def explained(tree):
+    """Docstrings of a module and the helps of its options."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    texts = [ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, kinds)]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    helps = [word.value for call in calls for word in call.keywords if word.arg in ("help", "description", "epilog")]
+    return [*filter(None, texts), *(each.value for each in helps if isinstance(each, ast.Constant))]
+
+
+def test_docstrings_and_helps_behind_the_package_keep_the_style_guide():
+    texts = [(path, text) for path in BEHIND for text in explained(ast.parse(path.read_text("utf-8")))]
+    found = []
+    for path, text in texts:
+        plain = re.sub(
+            r"``[^`]+``|:\w+:`[^`]+`|^ *(?:>>>|\.\.\.) .*$|::\n(?:\n| .*)+", "CODE", text, flags=re.MULTILINE
+        )
+        said = [each for each in faults(plain, page=False) if not each.startswith("a row of ")]
+        found += [f"{name(path)}: {each}" for each in said]
+    assert not found, "\n".join(found)
 
 
 def test_the_list_of_pages_that_do_not_hold_yet_is_short_and_true():

@@ -42,7 +42,8 @@ _LAST = "version 0.2.0 is the last one that has policies that correct a rule; tr
 # Stored policies and a preset of earlier versions. Of others, NAME-random replaces NAME.
 _GONE = dict.fromkeys(("tpch-stream-busy", "busy", "busy-entry", "busy-entry-1", "busy-entry-2"), _LAST)
 _GONE |= {"busy-long": "expected tpch-stream-random-long", "lachesis-executors": "expected lachesis-random"}
-_GONE |= {"lachesis-short": "expected lachesis-random"}
+_GONE |= {f"lachesis-short{seed}": f"expected lachesis-random{seed}" for seed in ("", "-1", "-2")}
+_GONE |= {"lachesis-no-copies": "version 0.2.0 is the last one that has it"}
 _GONE |= {f"lachesis-no-{part}": f"expected lachesis-random-no-{part}" for part in ("edges", "graph", "ranks")}
 _GONE |= {
     f"tpch-stream-entry{stage}{seed}": f"expected tpch-stream-entry-continuing{seed}"
@@ -269,7 +270,12 @@ def read_card(path: Path) -> dict[str, Any]:
 def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape]) -> Any:
     if (system := card.get("system")) != network.system:
         shown = reprlib.repr(system)
-        raise PolicyError(f"{path} is the card of a policy of system {shown}, expected {network.system!r}")
+        if not isinstance(system, str):
+            raise PolicyError(f"{path} is the card of a policy of system {shown}, expected {network.system!r}")
+        raise PolicyError(
+            f"policy {_name(path)!r} is of system {shown}, expected one of {network.system!r}; "
+            "a scheduler of its own system runs it"
+        )
     values = card.get("architecture")
     if not isinstance(values, dict):
         shown = reprlib.repr(values)
