@@ -1,6 +1,5 @@
 """Compiled observations of ``decima/VmPlacement-v0``; callers in Python give addresses of states."""
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.cloud.catalog import MIB_PER_GB
 from decima.systems.cloud.engine import fill_mask
@@ -8,7 +7,7 @@ from decima.systems.cloud.fields import COMPLETE, placement_at
 from decima.systems.cloud.schedulers.heuristics import count_room, price_vms
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def observe_paper(state, other, jobs, mask, row):
     """Fill the mask, and the observation ``paper`` up to its prices.
 
@@ -30,7 +29,7 @@ def observe_paper(state, other, jobs, mask, row):
     row[2 * vms + 3] = s.job_executors[s.job] - s.placed
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def observe_full(state, other, jobs, prices, mask, about, vms):
     """Fill the mask and the observation ``full``; the rest as in :func:`observe_paper`.
 

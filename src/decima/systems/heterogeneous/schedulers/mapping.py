@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from decima.core.cache import cached
 from decima.core.jit import njit
 from decima.systems.heterogeneous.engine import ListRule, Planner, list_rule
 from decima.systems.heterogeneous.fields import plan_at
@@ -57,7 +56,7 @@ def _mapped(instance: Instance, rules: Rules, choice: int) -> Schedule:
     return planner.schedule()
 
 
-@cached(njit(cache=True, nogil=True))
+@njit(cache=True, nogil=True)
 def _map(address, choice, level):
     """Append all nodes; of equal ones the lower number goes first, to the lower executor."""
     state = plan_at(address)
