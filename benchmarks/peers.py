@@ -57,10 +57,8 @@ def plans() -> dict[str, float]:
         scheduler = make_scheduler(name)
         scheduler.schedule(dags()[0])
         for instances in zip(*(dags() for _ in range(REPEATS)), strict=True):
-            left = list(instances)
-            found[f"{name}, {len(left[0])} nodes"] = least_us(
-                lambda s=scheduler, i=left: len(s.schedule(i.pop()).node) and 1
-            )
+            left, work = list(instances), f"{name}, {len(instances[0])} nodes"
+            found[work] = least_us(lambda s=scheduler, i=left: len(s.schedule(i.pop()).node) and 1)
     return found
 
 

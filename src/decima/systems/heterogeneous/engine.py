@@ -90,7 +90,10 @@ class Planner:
         record.arriving[:] = np.argsort(instance.arrival_s, kind="stable")
 
     def leave(self) -> None:
-        """Leave the memory to the instance, for its next :func:`list_rule`; nobody may use this planner before."""
+        """Leave the memory to the instance, for its next :func:`list_rule`.
+
+        Nobody may use this planner before that.
+        """
         if self.lent:
             vars(self.instance)["planner"], self.instance = self, None
 

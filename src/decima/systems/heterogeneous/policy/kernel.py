@@ -97,7 +97,10 @@ def changing_feature(index, left, left_time, size, unit, logarithms):
 
 @njit
 def _run(policy, net, first_layer, x, x_first, x_stride, rows, out, o_first, o_stride):
-    """Send rows through the layers of a perceptron from one layer on, some at a time: activations stay in the cache."""
+    """Send rows through the layers of a perceptron from one layer on.
+
+    Some go at a time, so that activations stay in the cache.
+    """
     at = net * NET_SIZE
     count = policy.layout[at]
     w = policy.weights
@@ -169,7 +172,7 @@ def _drop(nodes, first, count, node):
 
 @njit
 def _gather(policy, job):
-    """Give each node of a job that is left a row with its features, children first."""
+    """Give each node left of a job a row with its features, children first."""
     first, size = policy.first_node[job], policy.first_node[job + 1] - policy.first_node[job]
     nodes, features = policy.left[job], policy.features
     both = features + policy.embedding
@@ -200,7 +203,10 @@ def _messages(state, policy, row, first, source):
 
 @njit
 def _embed_upwards(state, policy, nodes, first):
-    """Embeddings with messages that go all the way up: at once those whose children are all embedded."""
+    """Embeddings with messages that go all the way up.
+
+    Nodes whose children are all embedded go at once.
+    """
     width = policy.embedding
     begin = 0
     while begin < nodes:
@@ -227,7 +233,7 @@ def _embed_upwards(state, policy, nodes, first):
 
 @njit
 def _embed(state, policy, job):
-    """Compute embeddings of the nodes of a job that are left, and the part of q's first layer from node and job.
+    """Compute features, embeddings, and the part of q's first layer from node and job.
 
     The number of nodes left is a feature of all of them, so that each decision changes all of their embeddings. Nodes
     that were assigned send no messages, and q is asked only for nodes that can be decided before the next embedding.

@@ -56,7 +56,10 @@ PRESETS = (
 
 @njit
 def order_by_remaining_work(state):
-    """Fill in work, keys and shares of the active jobs; powers are kept until the work is another."""
+    """Fill in work, keys and shares of the active jobs.
+
+    Powers are kept until the work is another.
+    """
     rule = rule_of(state)
     params = rule.params
     power = params[P.power]
