@@ -206,7 +206,7 @@ SHIPPED := src/decima/_kernels
 wheel: export NUMBA_CACHE_DIR := $(CURDIR)/$(SHIPPED)
 wheel: env
 	rm -rf $(SHIPPED)
-	decima compare fair weighted_fair decima decima:embedded-stream --jobs embedded:n=3 --seeds 1 --workers 1
+	decima compare fifo fair weighted_fair capped_srw entry_srw decima decima:embedded-stream --jobs embedded:n=3 --seeds 1 --workers 1
 	decima simulate --system heterogeneous --scheduler heft
 	decima simulate --system heterogeneous --scheduler lachesis
 	decima compare --system cloud ff learned --seeds 1 --workers 1

@@ -4,6 +4,9 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core import caching, ccallback, compiler
+from numba.core.codegen import JITCodeLibrary
+from numba.core.registry import cpu_target
 
 import decima
 from decima.core.jit import njit
@@ -66,3 +69,27 @@ def test_the_package_compiles_with_it_alone():
     folder = Path(decima.__file__).parent
     direct = re.compile(r"from numba import [^\n]*\bn?jit\b|numba\.n?jit\b(?!`)")
     assert [path for path in folder.rglob("*.py") if direct.search(path.read_text(encoding="utf-8"))] == []
+
+
+# What another release of Numba may change without a word: where, what is used of it, and what for.
+PRIVATE = {
+    "calls between functions get their numbers as int64": (halved, ["get_call_template", "get_overload", "overloads"]),
+    "a called function is compiled as a part": (halved._compiler, ["_compile_core", "fold_argument_types"]),
+    "a part is neither optimised nor machine code": (
+        JITCodeLibrary,
+        ["_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"],
+    ),
+    "nor has a part wrappers": (compiler.Flags(), ["no_compile", "no_cpython_wrapper", "no_cfunc_wrapper"]),
+    "the processor is chosen before anything is compiled": (cpu_target, ["_toplevel_target_context"]),
+    "code is kept by the content of sources": (caching.CompileResultCacheImpl, ["_locator_classes", "rebuild"]),
+    "shipped code is read first": (caching.FunctionCache, ["_load_overload", "_index_key", "_impl_class"]),
+    "and from files of Numba's own format": (caching.IndexDataCacheFile, ["load"]),
+    "compiling a rule is announced": (ccallback.CFunc, ["_compile_uncached", "enable_caching"]),
+}
+
+
+@pytest.mark.parametrize("purpose", PRIVATE)
+def test_numba_still_has_the_private_parts_in_use(purpose):
+    owner, names = PRIVATE[purpose]
+    missing = [name for name in names if not hasattr(owner, name)]
+    assert not missing, f"Numba {numba.__version__} has no {missing}: {purpose}"
