@@ -142,7 +142,7 @@ def _settings(tables: Tables) -> str:
 def _means(tables: Tables) -> str:
     """Text of captions about over what figures are means."""
     table = tables["appendix_g_profile"]
-    number, streams = distinct(table, "training", "training"), count(table["streams"].max(), "stream")
+    number, streams = distinct(table, "training", "training run"), count(table["streams"].max(), "stream")
     return f"{number}, {streams} each. {_settings(tables)}"
 
 
@@ -178,7 +178,7 @@ def fig21_profile(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 21: simultaneous executors by class and job size, policy over Graphene*; first column 12b."""
     table = tables["appendix_g_profile"]
     what = {"value": "executors", "label": "executors per job, policy / Graphene*"}
-    draw, legend = partial(plotting.packing.use_of_classes, **what), {"title": "memory"}
+    draw, legend = partial(plotting.packing.use_of_classes, **what), {"title": "executor memory"}
     figure = side_by_side(table, draw, "decima", "graphene", legend=legend, sharey=True)
     caption = f"Means of {_means(tables)}"
     return plotting.style.entitle(figure, "Figure 21: executors by class and size of jobs", caption, labels(table))
@@ -188,6 +188,7 @@ def fig12a_sizes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 12a: JCT by size of jobs, the policy against Graphene*."""
     table = tables["appendix_g_profile"]
     figure = side_by_side(table, plotting.packing.change_by_size, "decima", "graphene", height=2.8, sharey=True)
+    figure.axes[0].set_ylabel("JCT, Decima vs Graphene* (%)")
     caption = f"Decima against Graphene*; points: one of {_means(tables)}"
     return plotting.style.entitle(figure, "Figure 12a: JCT by size of jobs", caption, labels(table))
 
