@@ -45,7 +45,7 @@ def jobs(size: int):
 
 
 def executors(size: int):
-    """A stream of as many jobs."""
+    """A stream of N jobs on N executors."""
     from decima.workload import synthetic_poisson
 
     return _cluster(synthetic_poisson(size, LOAD_GAP_S / size, 0), size)

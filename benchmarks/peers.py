@@ -1,4 +1,4 @@
-"""Other simulators and planners beside this one, on the same kind of work, in CPU time of one thread.
+"""Other simulators and planners next to this one, on the same kind of work, in CPU time of one thread.
 
 Run from the checkout: ``python -m benchmarks.peers``. Every peer gets a virtual environment of its own in the folder of
 caches, and is left out with one sentence where it cannot be fetched or installed. A folder with its source does instead

@@ -264,7 +264,7 @@ def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def fig4_training(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figures 4 and 5: training on the published traces, the fast recipe next to the paper's."""
+    """Figures 4 and 5: training on the published traces, fast recipe and paper's."""
     curves = tables["cloud_curves"]
     patterns = list(dict.fromkeys(curves["pattern"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.4)

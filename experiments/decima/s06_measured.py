@@ -56,7 +56,7 @@ def _parameters(model: ScalingModel) -> pandas.DataFrame:
 
 
 def _holdouts(table: pandas.DataFrame, bootstrap: int) -> pandas.DataFrame:
-    """Predictions of the largest executor count and scale from smaller ones, and those of simpler methods."""
+    """Predictions of the largest executor count and scale, and of simpler methods."""
     rows = []
     for variable, what in (("level", "executors"), ("scale", "input size")):
         most = table[variable].max()

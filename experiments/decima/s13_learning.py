@@ -225,7 +225,7 @@ def alone_ingredients(tables: Tables, run: Run) -> Figure:
 
 
 def training_curves(tables: Tables, run: Run) -> Figure:
-    """Training report: validation score over time after pre-training by imitation, a row of panels per setting."""
+    """Training report: validation score over time after imitation, a row per setting."""
     curves = tables["learning_curves"]
     curves = curves[(curves["variant"] == "recipe") & ~curves["setting"].isin(_alone(run))]
     settings = list(dict.fromkeys(curves["setting"]))

@@ -64,7 +64,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _wrong_estimates(policies: dict[str, str], source: WorkloadSource, params: dict, context: Context):
-    """Average JCT on the busiest streams by spread of the estimates' errors, of first training runs."""
+    """Average JCT on busy streams by spread of the estimates' errors, first training runs."""
     seeds, gap_s = list(range(params["streams"])), min(params["interarrival_s"])
     schedulers = {"fair": make_scheduler("fair"), **tuned_schedulers(context, f"stream-{gap_s}s")}
     schedulers |= {name: load_policy(stored) for name, stored in policies.items()}

@@ -28,7 +28,7 @@ _IMPORT = re.compile(r"^(?:from (decima[\w.]*) import (\([^)]*\)|[^\n]*)|import 
 
 
 class _Locator(UserProvidedCacheLocator):
-    """Place of the functions of the package: by the content of the sources, not by their path."""
+    """Folder of the package's functions, by the content of their sources."""
 
     def __init__(self, function: Callable, file: str) -> None:
         super().__init__(function, file)
@@ -42,7 +42,7 @@ class _Locator(UserProvidedCacheLocator):
         return cls(function, file) if _read(function.__module__) else None
 
 
-class _Places(CompileResultCacheImpl):
+class _Folders(CompileResultCacheImpl):
     _locator_classes = (_Locator, *CompileResultCacheImpl._locator_classes)
 
 
@@ -53,7 +53,7 @@ class KernelCache(FunctionCache):
         function: In Python; one of another package has its code in the user's folder alone.
     """
 
-    _impl_class = _Places
+    _impl_class = _Folders
 
     def __init__(self, function: Callable) -> None:
         from decima.core.config import kernels_folder
@@ -68,7 +68,7 @@ class KernelCache(FunctionCache):
         self._shipped = IndexDataCacheFile(str(SHIPPED / key), self._impl.filename_base, key)
 
     def load_overload(self, sig, target_context):
-        """Load code, without all that Numba registers for compilation, a third of a start; what compiles does so."""
+        """Load code without what Numba registers for compilation (a third of a start)."""
         rtsys.initialize(target_context)
         data = self._shipped.load(self._index_key(sig, target_context.codegen()))
         if data is None:

@@ -36,7 +36,7 @@ _LEVEL_3 = {"64bit", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "po
 
 
 def _choose_processor() -> None:
-    """Compile for x86-64 level 3 where the machine has it, the user chose nothing, and nothing is compiled yet."""
+    """Compile for x86-64 level 3 where the machine has it and the user chose nothing."""
     chosen = numba.config.CPU_NAME is not None or numba.config.CPU_FEATURES is not None
     if chosen or "_toplevel_target_context" in vars(cpu_target):
         return

@@ -1,4 +1,4 @@
-"""Compilation by Numba, which commands announce, end with Ctrl-C at once, and do not count as progress."""
+"""Compilation by Numba: announced, ended by Ctrl-C at once, and not counted as progress."""
 
 import os
 import signal
@@ -45,9 +45,9 @@ def end_while_compiling() -> None:
     Python would answer when LLVM returns, after seconds. Whatever is kept is written under another name first, so that
     an end at any time leaves no half of a file.
     """
-    seen, told = os.pipe()
-    os.set_blocking(told, False)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    seen, notify = os.pipe()
+    os.set_blocking(notify, False)
+    signal.set_wakeup_fd(notify, warn_on_full_buffer=False)
 
     def wait() -> None:
         while number := os.read(seen, 1):

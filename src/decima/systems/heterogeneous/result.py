@@ -60,7 +60,7 @@ class Schedule:
     def __len__(self) -> int:
         return len(self.node)
 
-    def made_by(self, scheduler: str, settings: dict[str, Any]) -> Schedule:
+    def signed(self, scheduler: str, settings: dict[str, Any]) -> Schedule:
         """The same schedule with a scheduler's name and settings."""
         named = shallow(self)
         vars(named).update(scheduler=scheduler, settings=settings)

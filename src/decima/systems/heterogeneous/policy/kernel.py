@@ -60,7 +60,7 @@ WORK = FieldGroup.of(
     fields(I64, "jobs", left="nodes left", active_jobs="jobs with nodes left"),
     fields(F64, "jobs", left_time="their mean time, s"),
     fields(I64, "nodes", member="nodes left of each job, those of rows", in_order="the same in their order"),
-    fields(I64, "nodes", place="row of a node, from its job's first node on"),
+    fields(I64, "nodes", row_of="row of a node, from its job's first node on"),
     fields(F32, "nodes x embedding", edges="h of the outgoing edges", base="h + x", e="embeddings", sums="of messages"),
     fields(F32, "nodes x embedding", out="of perceptrons"),
     fields(F32, "nodes x (features + embedding)", rows="x and e"),
@@ -176,10 +176,10 @@ def _gather(policy, job):
     first, size = policy.first_node[job], policy.first_node[job + 1] - policy.first_node[job]
     nodes, features = policy.left[job], policy.features
     both = features + policy.embedding
-    member, place, x, rows = policy.member, policy.place, policy.x, policy.rows
+    member, row_of, x, rows = policy.member, policy.row_of, policy.x, policy.rows
     for row in range(nodes):
         node = member[first + row]
-        place[node] = first + row
+        row_of[node] = first + row
         _copy(x, node * features, rows, row * both, features)
     for index in range(3):
         column = policy.columns[index]
@@ -193,12 +193,12 @@ def _gather(policy, job):
 def _messages(state, policy, row, first, source):
     """Sum rows of ``source`` over the children of the node of a row into ``sums``."""
     width = policy.embedding
-    sums, place, children = policy.sums, policy.place, state.child
+    sums, row_of, children = policy.sums, policy.row_of, state.child
     node = policy.member[first + row]
     for k in range(row * width, (row + 1) * width):
         sums[k] = np.float32(0.0)
     for edge in range(state.child_start[node], state.child_start[node + 1]):
-        _add(source, (place[children[edge]] - first) * width, sums, row * width, width)
+        _add(source, (row_of[children[edge]] - first) * width, sums, row * width, width)
 
 
 @njit
@@ -215,7 +215,7 @@ def _embed_upwards(state, policy, nodes, first):
             node = policy.member[first + end]
             last = NONE
             for edge in range(state.child_start[node], state.child_start[node + 1]):
-                last = max(last, policy.place[state.child[edge]])
+                last = max(last, policy.row_of[state.child[edge]])
             if last >= first + begin:
                 break
             _messages(state, policy, end, first, policy.out)
@@ -295,9 +295,9 @@ def _summarise(policy, job, nodes):
         source = policy.out
     for k in range(width):
         total[k] = np.float32(0.0)
-    in_order, place = policy.in_order, policy.place
+    in_order, row_of = policy.in_order, policy.row_of
     for offset in range(first, first + nodes):
-        _add(source, (place[in_order[offset]] - first) * width, total, 0, width)
+        _add(source, (row_of[in_order[offset]] - first) * width, total, 0, width)
     for k in range(width):
         total[k] *= _NODES
     _run(policy, JOB_G, 0, total, 0, width, 1, policy.y, job * width, width)
@@ -363,7 +363,7 @@ def _score(state, policy):
         for k in range(q_width):
             policy.shared[k] = policy.weights[policy.layout[entry + 1] + k]
     for row in range(state.size):
-        offset = policy.place[state.pool[row]] * q_width
+        offset = policy.row_of[state.pool[row]] * q_width
         for k in range(q_width):
             value = policy.first[offset + k] + policy.shared[k]
             policy.inside[row * q_width + k] = value if value > 0.0 else value * _LEAK

@@ -25,7 +25,7 @@ def mct(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
 
 @register("met", "MET", _MAHESWARAN, _RULES, open=_OPEN)
 def met(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Append nodes in the same order, each to the executor with its least time, busy or not."""
+    """Append nodes in the same order, each to its fastest executor, busy or not."""
     return list_rule(instance, rules, -instance.arrival_s, forced=instance.times_s.argmin(axis=1))
 
 
@@ -37,7 +37,7 @@ def max_min(instance: Instance, rules: Rules, rng: np.random.Generator) -> Sched
 
 @register("sufferage", "Sufferage", _MAHESWARAN, _RULES, open=_OPEN)
 def sufferage(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Append the node that would lose most on its second best executor, where it finishes first.
+    """Append the node that loses most on its second best executor, to the best.
 
     Differs: one node at a time; the paper lets every executor take one before it computes the losses anew.
     """
@@ -46,7 +46,7 @@ def sufferage(instance: Instance, rules: Rules, rng: np.random.Generator) -> Sch
 
 @register("etf", "ETF", "Hwang et al., interprocessor communication times (1989)", _RULES, open=_OPEN)
 def etf(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Append the node that can start first of all, where it does; among equals the longest path of mean times."""
+    """Append the node that can start first; among equals, that with the longest path."""
     return _mapped(instance, rules, _STARTS)
 
 

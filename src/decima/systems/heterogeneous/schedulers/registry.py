@@ -113,7 +113,7 @@ class PlanScheduler:
             rule.planner.leave()
         if self.rules.drop_unread:
             plan = drop_unread(plan)
-        return plan.made_by(self.name, vars(self.rules) | dict(self.values))
+        return plan.signed(self.name, vars(self.rules) | dict(self.values))
 
     def list_rule(self, instance: Instance, seed: int = 0) -> ListRule:
         """The rule by which it takes one node after the other.
