@@ -3,6 +3,7 @@
 import fnmatch
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -186,7 +187,8 @@ def check_rests_on_stamp(name, of_tables, of_figures):
     passive = ("src/decima/connect/service/", "src/decima/connect/__init__.py", "src/decima/plotting/")
     passive += tuple(f"src/decima/systems/{each}/" for each in SYSTEM_MODULES if each not in own)
     for part, found, covered in (("tables", of_tables, rooms), ("figures", of_figures, drawing)):
-        data = [each for each in found["opened"] if not each.endswith(".py") and "__pycache__" not in each]
+        # Compiled code is named by the content of its sources.
+        data = [each for each in found["opened"] if not re.search(r"\.py$|/__pycache__/|^src/decima/_kernels/", each)]
         imported = [each for each in found["imported"] if not each.startswith(passive)] if part == "tables" else []
         code = [each for each in imported + found["called"] if each.startswith(("src/", "measure/"))]
         outside = {*data, *code} - covered - MACHINERY
