@@ -3,7 +3,9 @@
 Run from the checkout: ``python -m benchmarks.continuing_parts``. It takes about three CPU hours, and may be stopped and
 given again: finished training runs in ``--folder`` count. Writes ``models/training/continuing.csv``: a row per
 policy and heuristic with its average JCT on ten streams of 1,000 jobs, and what the largest tenth of the jobs adds to
-it. *Tenths* are of the work of a stream's jobs. With ``--batches`` it trains on batches instead, with the paper's
+it. *Tenths* are of the work of a stream's jobs.
+
+With ``--batches`` it trains on batches instead, with the paper's
 features and with executor-entry cost (80 CPU minutes), and writes ``benchmarks/results/continuing_batches.csv``. With
 ``--classes`` it compares stored policies on executors of four classes (``benchmarks/results/continuing_classes.csv``).
 """

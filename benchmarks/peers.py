@@ -35,7 +35,7 @@ COLUMNS = ("peer", "work", "unit", "peer_us", "decima_us", "ratio")
 
 
 def least_us(run: Callable[[], int | None]) -> float:
-    """Least CPU time of some runs, per unit where the run says how many it did."""
+    """Least CPU time of some runs, per unit where the run counts units."""
     times = []
     for _ in range(REPEATS):
         begin = time.process_time()
