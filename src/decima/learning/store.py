@@ -273,8 +273,8 @@ def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape])
         if not isinstance(system, str):
             raise PolicyError(f"{path} is the card of a policy of system {shown}, expected {network.system!r}")
         raise PolicyError(
-            f"policy {_name(path)!r} is of system {shown}, expected one of {network.system!r}; "
-            "a scheduler of its own system runs it"
+            f"policy {_name(path)!r} is of system {shown}, expected one of system {network.system!r}; "
+            "a scheduler of its system runs it"
         )
     values = card.get("architecture")
     if not isinstance(values, dict):

@@ -98,7 +98,7 @@ REFUSED = {
         "--set rules.look_ahead=none": "--set rules.look_ahead is unknown; did you mean 'lookahead'",
         "--set prices.m1=3": "expected a key that begins with rules. or billing.",
         "--set billing.boot_s=-1": "billing.boot_s is -1.0",
-        "--scheduler learned:policy=tpch-batch": "a policy of system 'spark', expected 'cloud'",
+        "--scheduler learned:policy=tpch-batch": "is of system 'spark', expected one of system 'cloud'",
         "--scheduler learned:policy=nobody": "nobody",
     },
     f"train --out mine {CLOUD}": {

@@ -330,8 +330,8 @@ def test_policies_of_other_systems_are_stored_alike_and_not_taken_for_decimas(mo
     assert read_policy("toy").architecture == toy  # its class is registered
     save_policy(models / "ours", SMALL, SMALL.initial_weights(0), {})
     assert (list_policies("toy"), list_policies("spark"), list_policies()) == (["toy"], ["ours"], ["ours", "toy"])
-    refuse(path, "policy 'toy' is of system 'toy', expected one of 'spark'; a scheduler of its own system runs it")
-    with pytest.raises(PolicyError, match=r"policy 'ours' is of system 'spark', expected one of 'toy'"):
+    refuse(path, "policy 'toy' is of system 'toy', expected one of system 'spark'; a scheduler of its system runs it")
+    with pytest.raises(PolicyError, match=r"policy 'ours' is of system 'spark', expected one of system 'toy'"):
         read_policy("ours", Toy)
 
 
@@ -349,7 +349,7 @@ def test_an_earlier_policy_names_a_stored_one_or_the_last_version_that_has_it(na
 
 
 def test_present_policies_of_other_systems_say_whose_they_are():
-    with pytest.raises(PolicyError, match="policy 'cloud-burst' is of system 'cloud', expected one of 'spark'"):
+    with pytest.raises(PolicyError, match="policy 'cloud-burst' is of system 'cloud', expected one of system 'spark'"):
         load_policy("cloud-burst")
 
 

@@ -187,7 +187,8 @@ def test_what_does_not_fit_is_refused():
 def act(env, steps=10**9):
     """Act at random for some steps, or to the end; what was seen."""
     rng, seen = np.random.default_rng(len(env.unwrapped.state.frontier())), []
-    mask = env.unwrapped.cut(env.unwrapped.action_masks().astype(np.int8))
+    masks = env.unwrapped.action_masks().astype(np.int8)
+    mask = tuple(masks[cut] for cut in env.unwrapped.cuts)
     env.action_space.seed(int(rng.integers(100)))
     for _ in range(steps):
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample(mask=mask))
