@@ -1,8 +1,12 @@
 """A cell ends with its kernel: nbval waits half an hour for one that was killed. Long trainings are cut."""
 
+import gc
 import time
+import warnings
+from functools import wraps
 from queue import Empty
 
+import nbval.kernel
 import pytest
 
 # Notebooks that train for minutes, as the pipeline executes them: every cell is tested with less of it.
@@ -12,6 +16,27 @@ PAUSE_S = 2.0  # how long to wait for a message before a look whether the kernel
 
 class KernelError(Exception):
     """The process that executes the cells of a notebook ended."""
+
+
+def started_again(start, tries=3):
+    """A start of a kernel, once more where it died at once: another process took a port that was chosen for it."""
+
+    @wraps(start)
+    def started(*args, **kwargs):
+        for _ in range(tries - 1):
+            try:
+                return start(*args, **kwargs)
+            except (RuntimeError, ProcessLookupError):
+                pass
+            with warnings.catch_warnings():  # of what the dead kernel's client leaves open
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
+        return start(*args, **kwargs)
+
+    return started
+
+
+nbval.kernel.start_new_kernel = started_again(nbval.kernel.start_new_kernel)
 
 
 def answers_of_the_living(kernel):

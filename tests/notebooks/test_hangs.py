@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import nbformat
+import nbval.kernel
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -39,6 +41,26 @@ def test_a_cell_ends_with_its_kernel(tmp_path):
     assert "the kernel was killed, perhaps for want of memory" in shown
     assert re.search(r"\b2 failed, 1 passed\b", shown)
     assert took_s < 200.0  # nbval alone: 2,000
+
+
+@pytest.mark.parametrize("deaths", [0, 2, 3])
+def test_a_kernel_that_dies_at_its_start_is_started_again(deaths, monkeypatch):
+    starts = []
+
+    def start(**options):
+        starts.append(options)
+        if len(starts) <= deaths:
+            raise RuntimeError("Kernel died before replying to kernel_info")
+        return "kernel"
+
+    monkeypatch.setattr(nbval.kernel, "start_new_kernel", start)
+    runpy.run_path(str(ROOT / "notebooks" / "conftest.py"))
+    if deaths < 3:
+        assert nbval.kernel.start_new_kernel(cwd="here") == "kernel"
+    else:
+        with pytest.raises(RuntimeError, match="Kernel died"):
+            nbval.kernel.start_new_kernel(cwd="here")
+    assert starts == [{"cwd": "here"}] * min(deaths + 1, 3)
 
 
 def test_a_test_that_waits_for_ever_is_ended_and_named(tmp_path):
