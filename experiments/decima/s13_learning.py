@@ -39,7 +39,7 @@ ENCODINGS = "busy-random"
 # Variant of ``runs.csv``: the recipe with executor-entry features and with an output per limit.
 ENTRY = "entry costs seen"
 ALGORITHM_1 = "Algorithm 1 (REINFORCE)"  # as figures call what the recipe of the paper trains
-SETTINGS = ("batch", "stream", "stream_curve", "entry_stream", "warm_batch", "warm_stream", "warm_curve", "released")
+SETTINGS = ("batch", "stream", "entry_stream", "warm_batch", "warm_stream", "warm_curve", "released")
 _TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept", "part")
 #: Heuristics that are drawn beside curves.
 LEVELS = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
@@ -170,7 +170,7 @@ def continuing_parts(tables: Tables, run: Run) -> Figure:
 
 def fig15a_curve(tables: Tables, run: Run) -> Figure:
     """Figure 15a: learning on continuous arrivals."""
-    setting = run.policies["stream_curve"]
+    setting = run.policies["stream"]
     curves, references = (_setting(tables[name], setting) for name in ("learning_curves", "learning_references"))
     curves = curves[curves["variant"].isin(["recipe", "limit as output", "limit per stage"])]
     curves = curves[curves["recipe"] == _stored_recipe(tables, setting)]
@@ -254,14 +254,14 @@ def _setting(table, setting: str):
 
 def _arrivals(setting: str) -> str:
     """Title of a panel: on what a policy was trained."""
-    parts = {"released": ", released rules", "busy": ", heavy load", "continuing": ", continuing learning"}
+    parts = {"released": ", released rules", "busy": ", heavy load", "entry": ", with executor-entry cost"}
     arrivals = "batches" if "batch" in setting else "streams"
     return arrivals + "".join(words for part, words in parts.items() if part in setting)
 
 
 def _alone(run: Run) -> list[str]:
     """Settings whose policies learn from scratch."""
-    return [run.policies[use] for use in ("batch", "stream_curve", "entry_stream")]
+    return [run.policies[use] for use in ("batch", "stream", "entry_stream")]
 
 
 def _stored_recipe(tables: Tables, setting: str) -> str:

@@ -247,7 +247,7 @@ def test_the_gallery_has_a_row_per_paper_of_pictures_that_lead_to_notebooks():
 ROWS = {
     "FIFO": "fifo", "SJF-CP": "sjf_cp", "naive weighted fair": "naive_weighted_fair", "fair": "fair",
     "tuned weighted fair": "weighted_fair", "capped shortest remaining work": "capped_srw",
-    "Decima (`tpch-batch-random`, `tpch-stream-random-long`; sampled)": "decima",
+    "Decima (`tpch-batch-random`, sampled; `tpch-stream-continuing`)": "decima",
     "Decima, imitation-pretrained (`tpch-batch`, `tpch-stream-entry-warm`)": "decima_warm",
 }  # fmt: skip
 

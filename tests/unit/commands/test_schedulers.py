@@ -45,7 +45,7 @@ def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
     assert lines[0].startswith("decima               A learned policy: a graph neural network")
     presets = [":batch", ":stream", ":alone_batch", ":alone_stream"]
     assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy", *presets]
-    assert lines[-1].endswith("(policy tpch-stream-random-long)")
+    assert lines[-1].endswith("(policy tpch-stream-continuing)")
     assert run("schedulers").exit_code == 0
 
 

@@ -48,7 +48,6 @@ TINY = {
         "warm_curve": "tiny-warm",
         "entry_batch": "tiny-entry",
         "entry_stream": "tiny-entry",
-        "stream_curve": "tiny",
         "released": "tiny-warm",
     },
     **{name: dict(experiment(name).tiny) for name in experiment_names()},

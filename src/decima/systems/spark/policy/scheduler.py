@@ -366,7 +366,7 @@ PRESETS = (
     Preset(BATCH, "pre-trained by imitation, on batches; default for such jobs", {"policy": DEFAULT_POLICY}),
     Preset(STREAM, "pre-trained by imitation, on streams; default for such jobs", {"policy": "tpch-stream"}),
     Preset("alone_batch", "trained on batches from scratch", {"policy": "tpch-batch-random"}),
-    Preset("alone_stream", "trained on streams from scratch", {"policy": "tpch-stream-random-long"}),
+    Preset("alone_stream", "trained on streams from scratch", {"policy": "tpch-stream-continuing"}),
 )
 
 # Stored policy that ``decima`` alone takes, by label of the workload and by arrivals; for all others, the presets.
