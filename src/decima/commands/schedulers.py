@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from decima.commands.shared import options as shared
 from decima.commands.shared.options import option
-from decima.commands.shared.verbs import SYSTEMS, Verb
-from decima.core.extras import advice
+from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS, Verb
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show only this scheduler.", show_default=False)]
 EXAMPLES = {
@@ -22,23 +24,45 @@ EXAMPLES = {
 
 def schedulers(system: str, name: Name = None) -> None:
     """List schedulers with their sources, options, parameters (defaults and ranges) and presets."""
-    registry = shared.registry_of(system).SCHEDULERS
-    names = registry.names() if name is None else [name]
+    kept = _table(system)
+    if name is not None:
+        typer.echo(kept.get(name) or described(system, name))
+        return
+    named = "schedulers" if system == DEFAULT_SYSTEM else f"{system}.schedulers"
+    names = sorted({*kept, *(each.name for each in entry_points(group=f"decima.{named}"))})
     for each in names:
-        try:
-            entry = registry.find(each)
-        except ModuleNotFoundError as error:
-            if name is not None or (lack := advice(error.name or "")) is None:
-                raise
-            typer.echo(f"{each:<20} {lack}")
-            continue
-        typer.echo(f"{each:<20} {entry.doc.replace('``', '')}")
-        if entry.source:
-            typer.echo(f"    source: {entry.source}")
-        for line in _lines(entry):
-            typer.echo(f"    {line}")
-    if name is None:
-        typer.echo(f"{len(names)} schedulers; set options after the name, e.g. {EXAMPLES[system]}")
+        typer.echo(kept.get(each) or described(system, each))
+    typer.echo(f"{len(names)} schedulers; set options after the name, e.g. {EXAMPLES[system]}")
+
+
+def _table(system: str) -> dict[str, str]:
+    """What is said of each scheduler of the package, as kept: to import them all costs a second."""
+    texts = re.split(r"\n(?=\S)", _file(system).read_text(encoding="utf-8").strip("\n"))
+    return {text.split()[0]: text for text in texts}
+
+
+def keep_tables() -> None:
+    """Write anew what is kept, after a change of a scheduler."""
+    for system in SYSTEMS:
+        registry = shared.registry_of(system).SCHEDULERS
+        names = [each for each in registry if not registry.outside(each)]
+        _file(system).write_text("".join(f"{described(system, each)}\n" for each in names), encoding="utf-8")
+
+
+def _file(system: str) -> Path:
+    return Path(__file__).parents[1] / "systems" / system / "schedulers.txt"
+
+
+def described(system: str, name: str) -> str:
+    """Lines of a scheduler, from the registry.
+
+    Raises:
+        UnknownSchedulerError: There is none of that name.
+    """
+    entry = shared.registry_of(system).SCHEDULERS.find(name)
+    lines = [f"{name:<20} {entry.doc.replace('``', '')}"]
+    lines += [f"    source: {entry.source}"] * bool(entry.source)
+    return "\n".join([*lines, *(f"    {line}" for line in _lines(entry))])
 
 
 def _lines(entry: Any) -> Iterator[str]:
@@ -74,7 +98,10 @@ def _parameter_lines(entry: Any) -> Iterator[str]:
         yield f"{parameter.name:<12} {default:>{width}}  {span:<14} {parameter.doc}{tunable}"
 
 
-VERB = Verb("schedulers", {name: {"": lambda name=name: shared.grouped(schedulers, system=name)} for name in SYSTEMS})
+VERB = Verb(
+    "schedulers",
+    {name: {"": lambda name=name: shared.grouped(schedulers, system=name, compiles=False)} for name in SYSTEMS},
+)
 
 
 _SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept_iteration", "cpu_s", "seed")

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from decima.commands.schedulers import described
+from decima.commands.shared.options import registry_of
+from decima.commands.shared.verbs import SYSTEMS
 from decima.learning import store
 from decima.learning.store import list_policies, save_policy
 from decima.systems.spark.policy.architecture import Architecture
@@ -39,14 +42,24 @@ def test_every_scheduler_is_listed_with_its_parameters():
     assert lines[-1].startswith(f"{len(names)} schedulers")
 
 
+RENEW = "python -c 'from decima.commands.schedulers import keep_tables; keep_tables()' writes the tables anew"
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_kept_table_says_what_the_registry_says(system):
+    known = {each: described(system, each) for each in registry_of(system).SCHEDULERS}
+    shown = run("schedulers", "--system", system).stdout.rsplit("\n", 2)[0]
+    assert shown == "\n".join(known.values()), RENEW
+
+
 def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
     monkeypatch.setattr(store, "read_policy", None)
+    assert described("spark", "decima") in run("schedulers").stdout
     lines = run("schedulers", "decima").stdout.splitlines()
     assert lines[0].startswith("decima               A learned policy: a graph neural network")
     presets = [":batch", ":stream", ":alone_batch", ":alone_stream"]
     assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy", *presets]
     assert lines[-1].endswith("(policy tpch-stream-random-long)")
-    assert run("schedulers").exit_code == 0
 
 
 def test_every_stored_policy_is_listed():
