@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import typer
-from packaging.utils import canonicalize_name
 
 import decima
 from decima.core.errors import ConfigError, DecimaError
@@ -70,16 +67,7 @@ def _packages() -> Iterator[tuple[str, str, str]]:
         yield name, _version(name) or "none", ""
 
 
-@cache
-def _versions() -> dict[str, str]:
-    """Versions by name, from the names of the folders: to read what they hold takes a quarter of the command."""
-    paths = (path for folder in reversed(sys.path) for path in Path(folder).glob("*.dist-info"))
-    return {canonicalize_name(path.stem.partition("-")[0]): path.stem.partition("-")[2] for path in paths}
-
-
 def _version(name: str) -> str | None:
-    if known := _versions().get(canonicalize_name(name)):
-        return known
     try:
         return version(name)
     except PackageNotFoundError:
@@ -108,7 +96,9 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     yield "data folder", str(config.data_root()), ""
     yield "data mirror", str(config.mirror_dir() or f"none ({config.MIRROR_VARIABLE} is not set)"), ""
     lack = "needed for the workload of the paper, jobs 'tpch'; decima data fetch tpch (jobs 'embedded' need no data)"
-    yield "TPC-H profiles", *(("ready", "") if _has_tpch() else ("none", lack))
+    ready = (config.workloads_dir() / "tpch.parquet").is_file()  # raw files are looked for by what also reads them
+    ready = ready or (config.raw_tpch_dir().is_dir() and decima.workload.tpch_available())
+    yield "TPC-H profiles", *(("ready", "") if ready else ("none", lack))
     embedded = Path(decima.__file__).parent / "workload" / "data" / "tpch_spark_embedded.npz"
     yield "embedded workload", str(embedded), "" if embedded.is_file() else "install the package again"
     policies = len(list_policies())
@@ -126,17 +116,6 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     root = config.checkout_root()
     lack = "needed for experiments, notebooks and the pipeline; clone the project and work inside"
     yield "checkout", str(root or "none"), "" if root else lack
-
-
-def _has_tpch() -> bool:
-    """Whether TPC-H profiles are on disk; raw files alone are counted by what also reads them, which takes longer."""
-    from decima.core import config
-
-    if not (config.workloads_dir() / "tpch.parquet").is_file() and config.raw_tpch_dir().is_dir():
-        from decima.workload import tpch_available
-
-        return tpch_available()
-    return (config.workloads_dir() / "tpch.parquet").is_file()
 
 
 def _spark() -> Iterator[tuple[str, str, str]]:

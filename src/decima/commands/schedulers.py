@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+import decima
 from decima.commands.shared import options as shared
 from decima.commands.shared.options import option
 from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS, Verb
@@ -25,32 +26,18 @@ EXAMPLES = {
 def schedulers(system: str, name: Name = None) -> None:
     """List schedulers with their sources, options, parameters (defaults and ranges) and presets."""
     kept = _table(system)
-    if name is not None:
-        typer.echo(kept.get(name) or described(system, name))
-        return
-    named = "schedulers" if system == DEFAULT_SYSTEM else f"{system}.schedulers"
-    names = sorted({*kept, *(each.name for each in entry_points(group=f"decima.{named}"))})
+    group = "decima.schedulers" if system == DEFAULT_SYSTEM else f"decima.{system}.schedulers"
+    names = sorted({*kept, *entry_points(group=group).names}) if name is None else [name]
     for each in names:
         typer.echo(kept.get(each) or described(system, each))
-    typer.echo(f"{len(names)} schedulers; set options after the name, e.g. {EXAMPLES[system]}")
+    if name is None:
+        typer.echo(f"{len(names)} schedulers; set options after the name, e.g. {EXAMPLES[system]}")
 
 
 def _table(system: str) -> dict[str, str]:
-    """What is said of each scheduler of the package, as kept: to import them all costs a second."""
-    texts = re.split(r"\n(?=\S)", _file(system).read_text(encoding="utf-8").strip("\n"))
-    return {text.split()[0]: text for text in texts}
-
-
-def keep_tables() -> None:
-    """Write anew what is kept, after a change of a scheduler."""
-    for system in SYSTEMS:
-        registry = shared.registry_of(system).SCHEDULERS
-        names = [each for each in registry if not registry.outside(each)]
-        _file(system).write_text("".join(f"{described(system, each)}\n" for each in names), encoding="utf-8")
-
-
-def _file(system: str) -> Path:
-    return Path(__file__).parents[1] / "systems" / system / "schedulers.txt"
+    """Kept text of each scheduler: to import them all costs a second."""
+    text = (Path(decima.__file__).parent / "systems" / system / "schedulers.txt").read_text(encoding="utf-8")
+    return {each.split()[0]: each.rstrip() for each in re.split(r"\n(?=\S)", text)}
 
 
 def described(system: str, name: str) -> str:
@@ -98,10 +85,8 @@ def _parameter_lines(entry: Any) -> Iterator[str]:
         yield f"{parameter.name:<12} {default:>{width}}  {span:<14} {parameter.doc}{tunable}"
 
 
-VERB = Verb(
-    "schedulers",
-    {name: {"": lambda name=name: shared.grouped(schedulers, system=name, compiles=False)} for name in SYSTEMS},
-)
+_FORMS = {name: {"": lambda name=name: shared.grouped(schedulers, system=name, compiles=False)} for name in SYSTEMS}
+VERB = Verb("schedulers", _FORMS)
 
 
 _SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept_iteration", "cpu_s", "seed")

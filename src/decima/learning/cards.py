@@ -127,10 +127,9 @@ def list_models(system: str | None = None) -> list[dict[str, Any]]:
     rows = []
     for name, path in stored_cards().items():
         card = read_card(path)
-        block = card.get(LEARNED) or {}
         row = {"name": name, "system": card.get("system"), "paper": path.parent.name}
         row |= {"parameters": card.get("parameters"), "task": card.get("label")}
-        rows.append(row | {key: block.get(key) for key in COLUMNS})
+        rows.append(row | {key: (card.get(LEARNED) or {}).get(key) for key in COLUMNS})
     if system is None:
         return rows
     system, known = present_name(system), sorted({row["system"] for row in rows})

@@ -171,11 +171,9 @@ def stored_cards() -> dict[str, Path]:
 
 
 def _system_of(card_path: Path) -> str | None:
-    try:
-        card = read_json(card_path)
-    except (OSError, ValueError):
-        return None
-    return card.get("system") if isinstance(card, dict) else None
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return read_json(card_path).get("system")
+    return None
 
 
 def _network_of(card: dict[str, Any], path: Path) -> type[NetworkShape]:
