@@ -41,11 +41,7 @@ def _table(system: str) -> dict[str, str]:
 
 
 def described(system: str, name: str) -> str:
-    """Lines of a scheduler, from the registry.
-
-    Raises:
-        UnknownSchedulerError: There is none of that name.
-    """
+    """Lines of a scheduler, from the registry."""
     entry = shared.registry_of(system).SCHEDULERS.find(name)
     lines = [f"{name:<20} {entry.doc.replace('``', '')}"]
     lines += [f"    source: {entry.source}"] * bool(entry.source)
@@ -61,9 +57,7 @@ def _lines(entry: Any) -> Iterator[str]:
     if open_settings := getattr(entry, "open", ()):
         yield ", ".join(f"{key}={getattr(entry.rules, key)}".lower() for key in open_settings)
     for preset in getattr(entry, "presets", {}).values():
-        values = (
-            f"{key} {value}" if isinstance(value, str) else f"{key} {value:g}" for key, value in preset.values.items()
-        )
+        values = (f"{key} {f'{x:g}' if isinstance(x, float | int) else x}" for key, x in preset.values.items())
         yield f":{preset.name:<11} {preset.doc} ({', '.join(values)})"
 
 
@@ -87,8 +81,6 @@ def _parameter_lines(entry: Any) -> Iterator[str]:
 
 _FORMS = {name: {"": lambda name=name: shared.grouped(schedulers, system=name, compiles=False)} for name in SYSTEMS}
 VERB = Verb("schedulers", _FORMS)
-
-
 _SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept_iteration", "cpu_s", "seed")
 
 
