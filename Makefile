@@ -210,6 +210,8 @@ wheel: env
 	decima simulate --system heterogeneous --scheduler heft
 	decima simulate --system heterogeneous --scheduler lachesis
 	decima compare --system cloud ff learned --seeds 1 --workers 1
+	python -c 'import gymnasium, decima.gym; \
+		[gymnasium.make(f"decima/{each}-v0").reset(seed=0) for each in ("SparkCluster", "HeterogeneousExecutors", "VmPlacement")]'
 	$(BIN)/hatchling build -t wheel
 
 clean:

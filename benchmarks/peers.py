@@ -2,7 +2,7 @@
 
 Run from the checkout: ``python -m benchmarks.peers``. Every peer gets a virtual environment of its own in the folder of
 caches, and is left out with one sentence where it cannot be fetched or installed. A folder with its source does instead
-of a download: ``--source decima-sim=FOLDER``. Writes ``benchmarks/results/peers.csv``.
+of a download: ``--source decima-sim=FOLDER``. Writes ``benchmarks/results/peers.csv``, where rows of other peers stay.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from decima.systems.cloud.state import give_chance, new_state
 from decima.systems.heterogeneous import Cluster, Instance, make_scheduler
 from decima.systems.heterogeneous.generators import random_dag
 from decima.workload.sources import parse_jobs
+from decima.workload.tpch.raw import fetch_tpch
 
 RESULTS = Path(__file__).parent / "results"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "decima" / "peers"
@@ -93,6 +94,7 @@ class Peer:
     source: str = ""  # Git repository; empty: the packages are all
     folder: str = "."  # of its modules
     arguments: tuple[str, ...] = ()
+    data: str = ""  # where it looks for the TPC-H files, which are those of this project
 
     def given(self, source: Path | None) -> str:
         """What the program reads."""
@@ -115,7 +117,12 @@ PEERS = {
         arguments=STREAM_ARGUMENTS,
     ),
     "spark-sched-sim": Peer(
-        ("numpy", "networkx", "gymnasium<1"), SCHED_SIM, streams, "task", f"{GITHUB}ArchieGertsman/spark-sched-sim"
+        ("numpy", "networkx", "gymnasium<1"),
+        SCHED_SIM,
+        streams,
+        "task",
+        f"{GITHUB}ArchieGertsman/spark-sched-sim",
+        data="data/tpch",
     ),
     "RM_DeepRL": Peer(("numpy",), PLACEMENT, placements, "step", f"{GITHUB}tawfiqul-islam/RM_DeepRL", "src"),
 }
@@ -144,6 +151,9 @@ def measure(name: str, source: Path | None = None, cache: Path = CACHE) -> list[
     if not (folder / "installed").exists():
         subprocess.run([str(python), "-m", "pip", "install", "-q", *peer.packages], **call)
         (folder / "installed").touch()
+    if peer.data and not (link := source / peer.data).exists():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(fetch_tpch().resolve())
     program, given = HEAD + peer.program + TAIL, peer.given(source)
     done = subprocess.run([str(python), "-c", program], input=given, cwd=source, **call)
     theirs, ours = json.loads(done.stdout.splitlines()[-1]), peer.here()
@@ -163,14 +173,15 @@ def main(arguments: list[str] | None = None, out: Path = RESULTS / "peers.csv", 
     for name in (*options.peers, *sources):
         if name not in PEERS:
             parser.error(f"no peer is called {name}; expected one of {', '.join(PEERS)}")
-    rows = []
+    kept = pandas.read_csv(out).to_dict("records") if out.exists() else []
     for name in options.peers or PEERS:
         try:
-            rows += measure(name, sources.get(name), cache)
+            measured = measure(name, sources.get(name), cache)
+            kept = [each for each in kept if each["peer"] != name] + measured
         except (subprocess.CalledProcessError, OSError) as error:
             reason = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
             print(f"{name} is left out: {reason}", file=sys.stderr)
-    table = pandas.DataFrame(rows, columns=COLUMNS).round({"peer_us": 3, "decima_us": 3, "ratio": 1})
+    table = pandas.DataFrame(kept, columns=COLUMNS).round({"peer_us": 3, "decima_us": 3, "ratio": 1})
     out.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(out, index=False)
     print(table.to_string(index=False))

@@ -12,6 +12,9 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
+from decima.core.cache import SHIPPED
+from tests.unit.commands.calls import run
+
 ROOT = Path(__file__).parents[2]
 EXTRAS = sorted(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 
@@ -64,6 +67,19 @@ def test_source_distribution_builds_the_same_wheel(sdist, wheel_file, tmp_path):
     assert {"pyproject.toml", "CHANGELOG.md", "CITATION.cff", "LICENSE"} <= {path.name for path in folder.iterdir()}
     (built,) = WheelBuilder(str(folder)).build(directory=str(tmp_path / "wheel"), versions=["standard"])
     assert contents(built) == contents(wheel_file)
+    compiled = folder / "src" / "decima" / SHIPPED.name / "kernels-0" / "function.nbi"  # as `make wheel` leaves it
+    compiled.parent.mkdir(parents=True)
+    compiled.touch()
+    (built,) = WheelBuilder(str(folder)).build(directory=str(tmp_path / "warm"), versions=["standard"])
+    assert contents(built).keys() - contents(wheel_file) == {f"decima/{SHIPPED.name}/kernels-0/function.nbi"}
+
+
+def test_commands_whose_code_a_wheel_brings_along_run():
+    recipe = (ROOT / "Makefile").read_text().partition("\nwheel: env\n")[2].partition("\n\n")[0]
+    commands = re.findall("^\tdecima (.*)", recipe, flags=re.MULTILINE)
+    assert {run(*command.split()).exit_code for command in commands} == {0}
+    (program,) = re.findall("^\tpython -c '([^']*)'", recipe, flags=re.MULTILINE)
+    exec(program.replace("\\\n", ""), {})
 
 
 def test_index_would_accept_both(sdist, wheel_file):

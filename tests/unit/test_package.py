@@ -43,14 +43,12 @@ def test_workloads_and_schedulers_come_without_tensorflow_and_plots():
     assert loaded.isdisjoint({"matplotlib", "seaborn"} | LEARNING)
 
 
-# Each costs every call of the command a tenth of a second or more. Schedulers are compiled functions.
-@pytest.mark.parametrize(
-    ("verb", "allowed"), [("doctor", {"numpy"}), ("models", set()), ("schedulers", {"numpy", "numba"})]
-)
-def test_commands_that_simulate_nothing_load_little(verb, allowed):
+# Each costs every call of the command a tenth of a second or more.
+@pytest.mark.parametrize("verb", ["doctor", "models", "schedulers"])
+def test_commands_that_simulate_nothing_load_little(verb):
     command = f"import sys; from decima import app\ntry: app.app([{verb!r}])\nexcept SystemExit: print()"
     heavy = LEARNING | {"numpy", "numba", "pandas", "pyarrow", "pyspark", "matplotlib", "requests"}
-    assert modules_after(command) & heavy == allowed
+    assert not modules_after(command) & heavy
 
 
 def test_libraries_of_the_policy_import_under_the_filters_of_this_suite():

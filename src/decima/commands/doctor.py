@@ -12,6 +12,7 @@ from pathlib import Path
 
 import typer
 
+import decima
 from decima.core.errors import ConfigError, DecimaError
 from decima.core.extras import EXTRAS, how_to_install
 from decima.plotting.words import count
@@ -26,29 +27,24 @@ def doctor() -> None:
     """
     rows = [*_packages(), *_machine(), *_spark()]
     width = max(len(name) for name, _, _ in rows)
-    for name, value, _ in rows:
-        typer.echo(f"{name:<{width}}  {value}")
+    typer.echo("\n".join(f"{name:<{width}}  {value}" for name, value, _ in rows))
     lacks = {name: lack for name, _, lack in rows if lack}
     for name, lack in lacks.items():
         typer.echo(f"{'missing' if name in REQUIRED else 'optional'}: {name}: {lack}")
     if broken := [name for name in lacks if name in REQUIRED]:
         raise ConfigError(f"decima cannot work here: {', '.join(broken)}; follow the lines above")
-    typer.echo(
-        f"decima works; {count(len(lacks), 'optional part')} {'is' if len(lacks) == 1 else 'are'} missing"
-        if lacks
-        else "nothing is missing"
-    )
+    some = f"decima works; {count(len(lacks), 'optional part')} {'is' if len(lacks) == 1 else 'are'} missing"
+    typer.echo(some if lacks else "nothing is missing")
 
 
 def _packages() -> Iterator[tuple[str, str, str]]:
     """Name, value and lack of Python, the package and its requirements by extra."""
     from packaging.requirements import Requirement
 
-    from decima import __version__
     from decima.core.config import DISTRIBUTION
 
     yield "Python", platform.python_version(), ""
-    yield DISTRIBUTION, __version__, ""
+    yield DISTRIBUTION, decima.__version__, ""
     try:
         stated = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
     except PackageNotFoundError as error:
@@ -88,8 +84,6 @@ def _machine() -> Iterator[tuple[str, str, str]]:
 
     from decima.core import config
     from decima.learning.store import list_policies
-    from decima.workload import tpch_available
-    from decima.workload.embedded import PATH
 
     memory = psutil.virtual_memory()
     yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}", ""
@@ -98,8 +92,11 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     yield "data folder", str(config.data_root()), ""
     yield "data mirror", str(config.mirror_dir() or f"none ({config.MIRROR_VARIABLE} is not set)"), ""
     lack = "needed for the workload of the paper, jobs 'tpch'; decima data fetch tpch (jobs 'embedded' need no data)"
-    yield "TPC-H profiles", *(("ready", "") if tpch_available() else ("none", lack))
-    yield "embedded workload", str(PATH), "" if PATH.is_file() else "install the package again"
+    ready = (config.workloads_dir() / "tpch.parquet").is_file()  # raw files are looked for by what also reads them
+    ready = ready or (config.raw_tpch_dir().is_dir() and decima.workload.tpch_available())
+    yield "TPC-H profiles", *(("ready", "") if ready else ("none", lack))
+    embedded = Path(decima.__file__).parent / "workload" / "data" / "tpch_spark_embedded.npz"
+    yield "embedded workload", str(embedded), "" if embedded.is_file() else "install the package again"
     policies = len(list_policies())
     lack = "needed for scheduler 'decima'; install the package again, or train one: decima train"
     yield "stored policies", f"{policies}, see 'decima models'", "" if policies else lack
@@ -107,11 +104,8 @@ def _machine() -> Iterator[tuple[str, str, str]]:
         warnings.simplefilter("always")
         folder = Path(config.kernels_folder())
     sizes = [path.stat().st_size for path in folder.glob("kernels-*/**/*") if path.is_file()]
-    yield (
-        "compiled code",
-        f"{folder}, {len(sizes)} files, {sum(sizes) / 2**20:.0f} MiB",
-        str(caught[0].message) if caught else "",
-    )
+    kept = f"{folder}, {len(sizes)} files, {sum(sizes) / 2**20:.0f} MiB"
+    yield "compiled code", kept, str(caught[0].message) if caught else ""
     root = config.checkout_root()
     lack = "needed for experiments, notebooks and the pipeline; clone the project and work inside"
     yield "checkout", str(root or "none"), "" if root else lack
@@ -122,17 +116,16 @@ def _spark() -> Iterator[tuple[str, str, str]]:
     from decima.connect.cluster import machine
     from decima.connect.plugin.sparks import find_spark
 
-    programs: dict[str, Callable] = {"Java": machine.java_command, "Spark": machine.spark_home}
-    for name, find in programs.items():
+    programs: list[tuple[str, Callable, str]] = [
+        ("Java", machine.java_command, "the commands 'decima spark'"),
+        ("Spark", machine.spark_home, "the commands 'decima spark'"),
+        ("Spark of the plugin", lambda: "{0.version}, {0.jars}".format(find_spark()), "'decima spark plugin'"),
+    ]
+    for name, find, purpose in programs:
         try:
             yield name, str(find()), ""
         except DecimaError as error:
-            yield name, "none", f"needed for the commands 'decima spark'; {error}"
-    try:
-        spark = find_spark()
-        yield "Spark of the plugin", f"{spark.version}, {spark.jars}", ""
-    except DecimaError as error:
-        yield "Spark of the plugin", "none", f"needed for 'decima spark plugin'; {error}"
+            yield name, "none", f"needed for {purpose}; {error}"
     compiler = shutil.which("javac")
     lack = "" if compiler else "needed for 'decima spark plugin'; install openjdk-17-jdk-headless"
     yield "Java compiler", compiler or "none", lack

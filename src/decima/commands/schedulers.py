@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import decima
 from decima.commands.shared import options as shared
 from decima.commands.shared.options import option
-from decima.commands.shared.verbs import SYSTEMS, Verb
-from decima.core.extras import advice
+from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS, Verb
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show only this scheduler.", show_default=False)]
 EXAMPLES = {
@@ -22,23 +25,27 @@ EXAMPLES = {
 
 def schedulers(system: str, name: Name = None) -> None:
     """List schedulers with their sources, options, parameters (defaults and ranges) and presets."""
-    registry = shared.registry_of(system).SCHEDULERS
-    names = registry.names() if name is None else [name]
+    kept = _table(system)
+    group = "decima.schedulers" if system == DEFAULT_SYSTEM else f"decima.{system}.schedulers"
+    names = sorted({*kept, *entry_points(group=group).names}) if name is None else [name]
     for each in names:
-        try:
-            entry = registry.find(each)
-        except ModuleNotFoundError as error:
-            if name is not None or (lack := advice(error.name or "")) is None:
-                raise
-            typer.echo(f"{each:<20} {lack}")
-            continue
-        typer.echo(f"{each:<20} {entry.doc.replace('``', '')}")
-        if entry.source:
-            typer.echo(f"    source: {entry.source}")
-        for line in _lines(entry):
-            typer.echo(f"    {line}")
+        typer.echo(kept.get(each) or described(system, each))
     if name is None:
         typer.echo(f"{len(names)} schedulers; set options after the name, e.g. {EXAMPLES[system]}")
+
+
+def _table(system: str) -> dict[str, str]:
+    """Kept text of each scheduler: to import them all costs a second."""
+    text = (Path(decima.__file__).parent / "systems" / system / "schedulers.txt").read_text(encoding="utf-8")
+    return {each.split()[0]: each.rstrip() for each in re.split(r"\n(?=\S)", text)}
+
+
+def described(system: str, name: str) -> str:
+    """Lines of a scheduler, from the registry."""
+    entry = shared.registry_of(system).SCHEDULERS.find(name)
+    lines = [f"{name:<20} {entry.doc.replace('``', '')}"]
+    lines += [f"    source: {entry.source}"] * bool(entry.source)
+    return "\n".join([*lines, *(f"    {line}" for line in _lines(entry))])
 
 
 def _lines(entry: Any) -> Iterator[str]:
@@ -50,9 +57,7 @@ def _lines(entry: Any) -> Iterator[str]:
     if open_settings := getattr(entry, "open", ()):
         yield ", ".join(f"{key}={getattr(entry.rules, key)}".lower() for key in open_settings)
     for preset in getattr(entry, "presets", {}).values():
-        values = (
-            f"{key} {value}" if isinstance(value, str) else f"{key} {value:g}" for key, value in preset.values.items()
-        )
+        values = (f"{key} {f'{x:g}' if isinstance(x, float | int) else x}" for key, x in preset.values.items())
         yield f":{preset.name:<11} {preset.doc} ({', '.join(values)})"
 
 
@@ -74,9 +79,8 @@ def _parameter_lines(entry: Any) -> Iterator[str]:
         yield f"{parameter.name:<12} {default:>{width}}  {span:<14} {parameter.doc}{tunable}"
 
 
-VERB = Verb("schedulers", {name: {"": lambda name=name: shared.grouped(schedulers, system=name)} for name in SYSTEMS})
-
-
+_FORMS = {name: {"": lambda name=name: shared.grouped(schedulers, system=name, compiles=False)} for name in SYSTEMS}
+VERB = Verb("schedulers", _FORMS)
 _SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept_iteration", "cpu_s", "seed")
 
 

@@ -12,7 +12,7 @@ from decima import __version__
 from decima.core.config import checkout_root
 from decima.core.errors import CheckpointError, ConfigError, PolicyError
 from decima.core.grammar import hint, present_name
-from decima.learning.store import list_policies, read_card, save_policy, stored_files
+from decima.learning.store import read_card, save_policy, stored_cards, stored_files
 
 if TYPE_CHECKING:
     import pandas
@@ -125,13 +125,11 @@ def models(system: str | None = None) -> pandas.DataFrame:
 def list_models(system: str | None = None) -> list[dict[str, Any]]:
     """Rows of :func:`models`."""
     rows = []
-    for name in list_policies():
-        path = stored_files(name)[1]
+    for name, path in stored_cards().items():
         card = read_card(path)
-        block = card.get(LEARNED) or {}
         row = {"name": name, "system": card.get("system"), "paper": path.parent.name}
         row |= {"parameters": card.get("parameters"), "task": card.get("label")}
-        rows.append(row | {key: block.get(key) for key in COLUMNS})
+        rows.append(row | {key: (card.get(LEARNED) or {}).get(key) for key in COLUMNS})
     if system is None:
         return rows
     system, known = present_name(system), sorted({row["system"] for row in rows})

@@ -161,19 +161,20 @@ def greedy_of(policy: StoredPolicy, greedy: bool | None = None) -> bool:
 
 def list_policies(system: str | None = None) -> list[str]:
     """Sorted names of the policies, of one system or all, in checkout and package."""
-    paths = {_name(path): path for folder in reversed(_papers()) for path in folder.glob(f"*{WEIGHTS}")}
-    if system is None:
-        return sorted(paths)
     # A card that cannot be read is named, too: what is wrong with it is said when the policy is asked for.
-    return sorted(name for name, path in paths.items() if _system_of(_files(path)[1]) in (system, None))
+    return [name for name, card in stored_cards().items() if system is None or _system_of(card) in (system, None)]
+
+
+def stored_cards() -> dict[str, Path]:
+    """Paths of the cards of all policies by name, sorted."""
+    paths = [path for folder in reversed(_papers()) for path in folder.glob(f"*{WEIGHTS}")]
+    return dict(sorted({_name(path): _files(path)[1] for path in paths}.items()))
 
 
 def _system_of(card_path: Path) -> str | None:
-    try:
-        card = read_json(card_path)
-    except (OSError, ValueError):
-        return None
-    return card.get("system") if isinstance(card, dict) else None
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return read_json(card_path).get("system")
+    return None
 
 
 def _network_of(card: dict[str, Any], path: Path) -> type[NetworkShape]:

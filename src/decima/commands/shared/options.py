@@ -110,6 +110,7 @@ def grouped(
     system: str | None = None,
     record: type | None = None,
     defaults: Mapping[str, Any] = MappingProxyType({}),
+    compiles: bool = True,
 ) -> Callable[..., None]:
     """Decorate a command so that a dataclass parameter appears as its fields.
 
@@ -120,6 +121,7 @@ def grouped(
         system: Its system; the command then lists the option ``--system``, which has chosen it.
         record: Dataclass that replaces :class:`SystemOptions`.
         defaults: Defaults by parameter that go before those of the signature.
+        compiles: Whether it may compile, which is announced.
     """
     hints = get_type_hints(command, include_extras=True)
     hints = {name: record if hint is SystemOptions else hint for name, hint in hints.items()}
@@ -145,7 +147,8 @@ def grouped(
     def call(**values) -> None:
         if system is not None:
             values["system"] = system
-            watch_compilation()
+            if compiles:
+                watch_compilation()
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         command(**values)
