@@ -395,10 +395,10 @@ def block(recipe, kept=20, curve=CURVE):
         ({"teacher": None, "teacher_iterations": 80}, RANDOM),
         ({"teacher": "fair", "teacher_iterations": 10}, "imitation of fair"),
         ({"start_policy": "tpch-stream", "teacher": "fair", "teacher_iterations": 0}, "warm start from tpch-stream"),
-        ({"start_policy": "tpch-stream-random"}, "random weights by way of tpch-stream-random"),
+        ({"start_policy": "tpch-batch-random"}, "random weights by way of tpch-batch-random"),
         (
-            {"start_policy": "tpch-stream-random", "teacher": "fair", "teacher_iterations": 1},
-            "warm start from tpch-stream-random; imitation of fair",
+            {"start_policy": "tpch-batch-random", "teacher": "fair", "teacher_iterations": 1},
+            "warm start from tpch-batch-random; imitation of fair",
         ),
     ],
 )
