@@ -8,7 +8,7 @@ import warnings
 
 def main() -> None:
     """Run the command line of this process."""
-    # Read when NumPy is loaded: its products here are small, and threads would wait for each other longer than they work.
+    # Read when NumPy is loaded: its products here are small, and threads wait for each other longer than they work.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
