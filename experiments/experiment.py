@@ -205,13 +205,9 @@ def experiment(name: str) -> Experiment:
     return import_module(experiment_module(name)).EXPERIMENT
 
 
-def experiment_names() -> list[str]:
-    """Names of all experiments, those first whose tables others read."""
-    return list(_names_in_order())
-
-
 @cache
-def _names_in_order() -> tuple[str, ...]:
+def experiment_names() -> tuple[str, ...]:
+    """Names of all experiments, those first whose tables others read."""
     ordered: dict[str, None] = {}
 
     def visit(name: str) -> None:

@@ -72,7 +72,7 @@ def _read(path: Path) -> dict:
 
 @cache
 def _parsed(path: Path, changed_ns: int, size: int) -> dict:
-    """Content of a YAML file, read once while it stays the same; not to be changed."""
+    """Content of a YAML file, not to be changed, read once while that stays."""
     import yaml
 
     return yaml.safe_load(path.read_text(encoding="utf-8")) or {}

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from decima.core.errors import ConfigError
-from decima.core.files import atomic_write_text
+from decima.core.files import atomic_write_bytes
 from decima.core.system import SYSTEM_MODULES
 
 ROOT = Path(__file__).parents[1]
@@ -98,12 +96,8 @@ def digest(rooms: Iterable[str], entries: Iterable[str] = (), source: str = "") 
         ConfigError: There is no such room.
     """
     content = hashlib.sha256(syntax(source).encode())
-    known = len(_known())
     for path in room_files(rooms):
         content.update(path.as_posix().encode() + b"\0" + content_digest(path))
-    if len(_known()) > known:
-        with suppress(OSError):
-            atomic_write_text(_KNOWN, json.dumps(_known(), indent=0) + "\n")
     for (module, name), text in sorted(definitions(entries, source).items()):
         content.update(f"{module}:{name}\0{text}".encode())
     return content.hexdigest()
@@ -115,22 +109,14 @@ def content_digest(path: Path) -> bytes:
     content = (ROOT / path).read_bytes()
     if path.suffix != ".py":
         return hashlib.sha256(content).digest()
-    name = hashlib.sha256(Path(__file__).read_bytes() + content).hexdigest()
-    if name not in _known():
-        _known()[name] = hashlib.sha256(syntax(content.decode()).encode()).hexdigest()
-    return bytes.fromhex(_known()[name])
+    kept = _KEPT / hashlib.sha256(Path(__file__).read_bytes() + content).hexdigest()
+    if not kept.is_file():
+        atomic_write_bytes(kept, hashlib.sha256(syntax(content.decode()).encode()).digest())
+    return kept.read_bytes()
 
 
 # Digests of syntax trees by those of this file and the text: to make all trees takes each process seconds.
-_KNOWN = ROOT / "build" / f"syntax-{sys.implementation.cache_tag}.json"
-
-
-@cache
-def _known() -> dict[str, str]:
-    try:
-        return json.loads(_KNOWN.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+_KEPT = ROOT / "build" / f"syntax-{sys.implementation.cache_tag}"
 
 
 def syntax(code: str | ast.AST) -> str:

@@ -1,4 +1,4 @@
-"""Imports of kernels of notebooks and of process workers of tests, with a compiled simulation, a figure and digests."""
+"""Imports of kernels and of process workers of tests, with what they would do first."""
 
 import ipykernel.kernelapp  # noqa: F401
 import networkx  # noqa: F401

@@ -198,7 +198,7 @@ def _plan(address):
 
 @njit
 def begin_appending(state):
-    """Nothing is placed; data may be sent as soon as it is there; the first nodes have not arrived."""
+    """Nothing is placed or has arrived; data is sent once it is there."""
     begin(state)
     state.sent_from = -np.inf
     state.size = state.arrived = 0
@@ -208,7 +208,7 @@ def begin_appending(state):
 
 @njit
 def go_to_arrivals(state, there):
-    """Go to the next arrival and let its nodes without parents into the pool; False where none is left.
+    """Let the next arrivals without parents into the pool; False: none are left.
 
     ``there`` [nodes, executors] takes when all data of a node of the pool is on each executor, in seconds.
     """
@@ -227,7 +227,7 @@ def go_to_arrivals(state, there):
 
 @njit
 def append_from_pool(state, there, position, executor):
-    """Append a node of the pool to an executor, and let children that wait for no other parent into the pool."""
+    """Append a node of the pool to an executor; let its children into the pool."""
     node = state.pool[position]
     state.size -= 1
     state.pool[position] = state.pool[state.size]

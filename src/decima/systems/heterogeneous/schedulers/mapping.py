@@ -3,14 +3,8 @@
 import numpy as np
 
 from decima.core.jit import njit
-from decima.systems.heterogeneous.engine import (
-    ListRule,
-    Planner,
-    append_from_pool,
-    begin_appending,
-    go_to_arrivals,
-    list_rule,
-)
+from decima.systems.heterogeneous import engine
+from decima.systems.heterogeneous.engine import ListRule, Planner, list_rule
 from decima.systems.heterogeneous.fields import plan_at
 from decima.systems.heterogeneous.placement import time_on
 from decima.systems.heterogeneous.result import Schedule
@@ -68,8 +62,8 @@ def _map(address, choice, level):
     """Append all nodes; of equal ones the lower number goes first, to the lower executor."""
     state = plan_at(address)
     there = np.empty((state.nodes, state.executors))
-    begin_appending(state)
-    while go_to_arrivals(state, there):
+    engine.begin_appending(state)
+    while engine.go_to_arrivals(state, there):
         while state.size > 0:
             chosen, chosen_executor, most, tie = -1, 0, -np.inf, -np.inf
             for position in range(state.size):
@@ -88,4 +82,4 @@ def _map(address, choice, level):
                 better = chosen < 0 or value > most or (value == most and other > tie)
                 if better or (value == most and other == tie and node < state.pool[chosen]):
                     chosen, chosen_executor, most, tie = position, executor, value, other
-            append_from_pool(state, there, chosen, chosen_executor)
+            engine.append_from_pool(state, there, chosen, chosen_executor)

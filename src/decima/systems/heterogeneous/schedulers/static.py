@@ -4,16 +4,8 @@ import numpy as np
 
 from decima.core.decision import Parameter
 from decima.core.jit import njit
-from decima.systems.heterogeneous.engine import (
-    LEAST_LEFT,
-    RESPONSE_RATIO,
-    ListRule,
-    Planner,
-    append_from_pool,
-    begin_appending,
-    go_to_arrivals,
-    list_rule,
-)
+from decima.systems.heterogeneous import engine
+from decima.systems.heterogeneous.engine import LEAST_LEFT, RESPONSE_RATIO, ListRule, Planner, list_rule
 from decima.systems.heterogeneous.fields import plan_at
 from decima.systems.heterogeneous.placement import time_on
 from decima.systems.heterogeneous.result import Schedule
@@ -154,8 +146,8 @@ def _by_level(instance: Instance, rules: Rules, level: np.ndarray) -> Schedule:
 def _schedule(address, level):
     state = plan_at(address)
     there = np.empty((state.nodes, state.executors))
-    begin_appending(state)
-    while go_to_arrivals(state, there):
+    engine.begin_appending(state)
+    while engine.go_to_arrivals(state, there):
         while state.size > 0:
             best = -np.inf
             chosen = 0
@@ -169,7 +161,7 @@ def _schedule(address, level):
                         best = value
                         chosen = position
                         chosen_executor = executor
-            append_from_pool(state, there, chosen, chosen_executor)
+            engine.append_from_pool(state, there, chosen, chosen_executor)
 
 
 @register("fifo_deft", "FIFO-DEFT", "Luo et al., Section V-B", Rules(decision="idle"))
