@@ -14,6 +14,8 @@ RUN ?= auto
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where Python may not keep its bytecode, every process compiles all that it imports, TensorFlow for example.
 export PYTHONDONTWRITEBYTECODE :=
+# NumPy's products here are small: threads of its library would wait for each other longer than they compute.
+export OPENBLAS_NUM_THREADS ?= 1
 
 # The name of the stamp holds the content of the inputs and the place of the checkout (scripts in .venv carry
 # absolute paths), so that neither a touched file nor a moved folder is mistaken for what was installed.

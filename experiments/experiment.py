@@ -168,6 +168,11 @@ class Experiment:
     may_differ: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
+    def timed(self) -> bool:
+        """Whether it measures times that this machine takes."""
+        return any(column.endswith(("_ms", "_us")) for columns in self.may_differ.values() for column in columns)
+
+    @property
     def needs(self) -> list[str]:
         """Names of the experiments whose tables are read."""
         return [entry.experiment for entry in self.inputs if isinstance(entry, TablesOf)]
@@ -200,7 +205,8 @@ def experiment(name: str) -> Experiment:
     return import_module(experiment_module(name)).EXPERIMENT
 
 
-def experiment_names() -> list[str]:
+@cache
+def experiment_names() -> tuple[str, ...]:
     """Names of all experiments, those first whose tables others read."""
     ordered: dict[str, None] = {}
 
@@ -211,4 +217,4 @@ def experiment_names() -> list[str]:
 
     for name in _modules():
         visit(name)
-    return list(ordered)
+    return tuple(ordered)

@@ -19,7 +19,6 @@ MOST_AT_ONCE = 4  # an experiment takes up to 2 GB
 _FIRST = "load"  # compiles what most experiments on Spark need
 _OTHER_KERNELS = ("heterogeneous", "cloud")  # folders of experiments that share no kernels with those
 _FIGURES = "figures"  # entry of a card: key of the stamp that the drawn figures have
-_TIMES = ("_ms", "_us")  # ends of columns with times that this machine takes
 
 
 def make(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = True) -> str:
@@ -62,7 +61,7 @@ def make_all(run: str = "auto", *, threads: int | None = None, workers: int | No
     """
     run, cores = resolve_run(run), os.cpu_count() or 1
     workers = workers or min(cores, MOST_AT_ONCE)
-    timed = [name for name in experiment_names() if _measures_times(name)]
+    timed = [name for name in experiment_names() if experiment(name).timed]
     others = [name for name in in_turn() if name not in timed]
     pool = ProcessWorkers(partial(_make_and_say, run=run, threads=threads or max(1, cores // workers)), workers)
     try:
@@ -92,7 +91,3 @@ def in_turn() -> list[str]:
 def _make_and_say(name: str, run: str, threads: int | None) -> None:
     sys.stdout.write(make(name, run, threads=threads, progress=False) + "\n")
     sys.stdout.flush()
-
-
-def _measures_times(name: str) -> bool:
-    return any(column.endswith(_TIMES) for columns in experiment(name).may_differ.values() for column in columns)

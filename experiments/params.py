@@ -43,7 +43,7 @@ def read_params(section: str = "runs") -> dict[str, dict]:
     """
     blocks = _read(checkout() / "params.yaml").get(section, {})
     if section != "runs":
-        return blocks
+        return deepcopy(blocks)
     return {run: _with_experiments(block) for run, block in blocks.items()}
 
 
@@ -60,19 +60,19 @@ def _with_experiments(block: dict) -> dict:
         for key, value in layer.items():
             both = isinstance(value, dict) and isinstance(merged.get(key), dict)
             merged[key] = merged[key] | value if both else value
-    return merged
+    return deepcopy(merged)
 
 
 def _read(path: Path) -> dict:
     if not path.is_file():
         return {}
     status = path.stat()
-    return deepcopy(_parsed(path, status.st_mtime_ns, status.st_size))
+    return _parsed(path, status.st_mtime_ns, status.st_size)
 
 
 @cache
 def _parsed(path: Path, changed_ns: int, size: int) -> dict:
-    """Content of a YAML file, read once while it stays the same."""
+    """Content of a YAML file, not to be changed, read once while that stays."""
     import yaml
 
     return yaml.safe_load(path.read_text(encoding="utf-8")) or {}

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from decima.core.errors import ConfigError
+from decima.core.files import atomic_write_bytes
 from decima.core.system import SYSTEM_MODULES
 
 ROOT = Path(__file__).parents[1]
@@ -105,7 +107,16 @@ def digest(rooms: Iterable[str], entries: Iterable[str] = (), source: str = "") 
 def content_digest(path: Path) -> bytes:
     """SHA-256 of a file of the checkout; of code its syntax tree."""
     content = (ROOT / path).read_bytes()
-    return hashlib.sha256(syntax(content.decode()).encode() if path.suffix == ".py" else content).digest()
+    if path.suffix != ".py":
+        return hashlib.sha256(content).digest()
+    kept = _KEPT / hashlib.sha256(Path(__file__).read_bytes() + content).hexdigest()
+    if not kept.is_file():
+        atomic_write_bytes(kept, hashlib.sha256(syntax(content.decode()).encode()).digest())
+    return kept.read_bytes()
+
+
+# Digests of syntax trees by those of this file and the text: to make all trees takes each process seconds.
+_KEPT = ROOT / "build" / f"syntax-{sys.implementation.cache_tag}"
 
 
 def syntax(code: str | ast.AST) -> str:

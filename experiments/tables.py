@@ -122,7 +122,7 @@ def load(
     run = resolve_run(run)
     chosen = experiment(name)  # an unknown name is refused before files are looked for
     paths = _present(name, run)
-    if paths is None and kept and not chosen.may_differ:
+    if paths is None and kept and not chosen.timed:
         tables = kept_tables(name, run, table_stamp(name, run))
         if tables is not None:
             return tables

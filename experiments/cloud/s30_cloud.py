@@ -195,7 +195,8 @@ def cloud_clock_effect(tables: Tables, run: Run) -> plotting.style.Figure:
     largest = table.groupby("pattern")["change_percent"].agg(lambda changes: changes.abs().max())
     calm = [pattern for pattern in largest.index if largest[pattern] < 0.5 < largest.max()]
     shown = table[~table["pattern"].isin(calm)]
-    figure = by_pattern(shown, plotting.cloud.bars, "switch", "change_percent", "change of cost (%)", height=2.7)
+    about, height = ("switch", "change_percent", "change of cost (%)"), 1.0 + 1.7 * shown["pattern"].nunique()
+    figure = by_pattern(shown, plotting.cloud.bars, *about, height=height)
     caption = (
         "Cost against an environment whose clock only goes forward: one rule of the published code at a time, then all "
         "of them. The published code's VMs; random placements: means over "

@@ -12,7 +12,7 @@ from tests.notebooks.test_sources import LESSONS, START, parameters
 
 pytestmark = pytest.mark.slow
 OTHERS = {
-    "00-start-here": ({"iterations": 5, "executors": 20}, {"iterations": 11, "executors": 1}),
+    "00-start-here": ({"iterations": 5, "executors": 20}, {"iterations": 6, "executors": 1}),
     "02-motivation": ({"query": 2}, {"query": 21, "size_gb": 2}),
     "05-policy": ({"factor": 0.25}, {"factor": 4.0}),
     "05-training": ({"rollouts": 2}, {"rollouts": 3, "mean_episode_s": 100.0}),

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import traceback
+import warnings
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -117,7 +118,8 @@ def check_figure(made):
     """A figure says what it shows and how many runs, and nothing of it lies outside."""
     assert "(" in made.get_suptitle()  # of the workload
     assert any(character.isdigit() for character in made.caption)
-    made.canvas.draw()
+    with warnings.catch_warnings(action="error"):  # axes without room for what is drawn
+        made.canvas.draw()
     width, height = made.canvas.get_width_height()
     for text in (made._suptitle, made._supxlabel):
         box = text.get_window_extent()

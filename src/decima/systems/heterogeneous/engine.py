@@ -10,7 +10,7 @@ from decima.core.jit import njit
 from decima.core.record import Record
 from decima.systems.heterogeneous import graph
 from decima.systems.heterogeneous.fields import PLAN, plan_at
-from decima.systems.heterogeneous.placement import assign_node, begin
+from decima.systems.heterogeneous.placement import assign_node, begin, inputs_there, put, time_on
 from decima.systems.heterogeneous.result import Schedule
 from decima.systems.heterogeneous.settings import DECISIONS, Rules
 from decima.systems.heterogeneous.workload import Instance
@@ -194,6 +194,53 @@ def _plan(address):
         assign_node(state, node, state.arrival[node])
         _release_children(state, node, state.arrival[node])
     return _makespan(state)
+
+
+@njit
+def begin_appending(state):
+    """Nothing is placed or has arrived; data is sent once it is there."""
+    begin(state)
+    state.sent_from = -np.inf
+    state.size = state.arrived = 0
+    for node in range(state.nodes):
+        state.waiting[node] = state.parent_start[node + 1] - state.parent_start[node]
+
+
+@njit
+def go_to_arrivals(state, there):
+    """Let the next arrivals without parents into the pool; False: none are left.
+
+    ``there`` [nodes, executors] takes when all data of a node of the pool is on each executor, in seconds.
+    """
+    if state.arrived == state.nodes:
+        return False
+    state.now = state.arrival[state.arriving[state.arrived]]
+    while state.arrived < state.nodes and state.arrival[state.arriving[state.arrived]] <= state.now:
+        node = state.arriving[state.arrived]
+        if state.waiting[node] == 0:
+            there[node, :] = state.now
+            state.pool[state.size] = node
+            state.size += 1
+        state.arrived += 1
+    return True
+
+
+@njit
+def append_from_pool(state, there, position, executor):
+    """Append a node of the pool to an executor; let its children into the pool."""
+    node = state.pool[position]
+    state.size -= 1
+    state.pool[position] = state.pool[state.size]
+    start = max(there[node, executor], state.available[executor])
+    put(state, node, executor, start, start + time_on(state, node, executor))
+    for edge in range(state.child_start[node], state.child_start[node + 1]):
+        child = state.child[edge]
+        state.waiting[child] -= 1
+        if state.waiting[child] == 0:
+            for each in range(state.executors):
+                there[child, each] = inputs_there(state, child, each)
+            state.pool[state.size] = child
+            state.size += 1
 
 
 @njit

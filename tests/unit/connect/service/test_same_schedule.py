@@ -16,7 +16,7 @@ from tests.random_clusters import random_workload
 from tests.services import SERVED, running, sessions_of
 from tests.unit.connect.service import reading_rules
 
-STREAM = synthetic_poisson(7, 8.0, seed=3, initial=2)
+STREAM, SHORT = synthetic_poisson(7, 8.0, seed=3, initial=2), synthetic_poisson(3, 8.0, seed=3, initial=1)
 WORKLOADS = {"batch": synthetic_batch(4, seed=1), "stream": STREAM, "odd": random_workload(np.random.default_rng(5))}
 
 
@@ -77,7 +77,7 @@ def test_every_reported_field_is_as_in_a_simulation(mode):
     with running(offering(*toys)) as service:
         for toy in toys:
             with RemoteScheduler(service.target, toy.name) as remote:
-                require_same(remote, WORKLOADS["odd"] if mode == "paper" else STREAM, toy, 12, 3, mode=mode)
+                require_same(remote, WORKLOADS["odd"] if mode == "paper" else SHORT, toy, 12, 3, mode=mode)
 
 
 @pytest.mark.parametrize("field", sorted(FIELDS - REPORTED))
@@ -133,13 +133,13 @@ def test_unknown_scheduler_is_refused(service):
 
 
 def test_a_session_ends_with_its_run():
-    """Of 2,048 runs none is left, with the object kept and with one object each."""
+    """Of 64 runs none is left, with the object kept and with one object each."""
     jobs = synthetic_batch(1, seed=1)
     with running(sessions_of("fifo")) as service:
         remote = RemoteScheduler(service.target)
-        for _ in range(1024):
+        for _ in range(32):
             decima.simulate(jobs, remote, 2)
         assert len(service.sessions) == 0
-        for _ in range(1024):
+        for _ in range(32):
             decima.simulate(jobs, RemoteScheduler(service.target), 2)
         assert len(service.sessions) == 0

@@ -3,9 +3,10 @@
 import numpy as np
 
 from decima.core.jit import njit
+from decima.systems.heterogeneous import engine
 from decima.systems.heterogeneous.engine import ListRule, Planner, list_rule
 from decima.systems.heterogeneous.fields import plan_at
-from decima.systems.heterogeneous.placement import begin, inputs_there, put, time_on
+from decima.systems.heterogeneous.placement import time_on
 from decima.systems.heterogeneous.result import Schedule
 from decima.systems.heterogeneous.schedulers.priorities import rank_up
 from decima.systems.heterogeneous.schedulers.registry import register
@@ -60,24 +61,12 @@ def _mapped(instance: Instance, rules: Rules, choice: int) -> Schedule:
 def _map(address, choice, level):
     """Append all nodes; of equal ones the lower number goes first, to the lower executor."""
     state = plan_at(address)
-    begin(state)
-    state.sent_from = -np.inf
-    there = np.empty((state.nodes, state.executors))  # when all data of a node in the pool is on each executor
-    for node in range(state.nodes):
-        state.waiting[node] = state.parent_start[node + 1] - state.parent_start[node]
-    size = arrived = 0
-    while arrived < state.nodes:
-        state.now = state.arrival[state.arriving[arrived]]
-        while arrived < state.nodes and state.arrival[state.arriving[arrived]] <= state.now:
-            node = state.arriving[arrived]
-            if state.waiting[node] == 0:
-                state.pool[size] = node
-                there[node, :] = state.now
-                size += 1
-            arrived += 1
-        while size > 0:
+    there = np.empty((state.nodes, state.executors))
+    engine.begin_appending(state)
+    while engine.go_to_arrivals(state, there):
+        while state.size > 0:
             chosen, chosen_executor, most, tie = -1, 0, -np.inf, -np.inf
-            for position in range(size):
+            for position in range(state.size):
                 node = state.pool[position]
                 first, second, executor = np.inf, np.inf, 0
                 for each in range(state.executors):
@@ -93,16 +82,4 @@ def _map(address, choice, level):
                 better = chosen < 0 or value > most or (value == most and other > tie)
                 if better or (value == most and other == tie and node < state.pool[chosen]):
                     chosen, chosen_executor, most, tie = position, executor, value, other
-            node = state.pool[chosen]
-            size -= 1
-            state.pool[chosen] = state.pool[size]
-            start = max(there[node, chosen_executor], state.available[chosen_executor])
-            put(state, node, chosen_executor, start, start + time_on(state, node, chosen_executor))
-            for edge in range(state.child_start[node], state.child_start[node + 1]):
-                child = state.child[edge]
-                state.waiting[child] -= 1
-                if state.waiting[child] == 0:
-                    for each in range(state.executors):
-                        there[child, each] = inputs_there(state, child, each)
-                    state.pool[size] = child
-                    size += 1
+            engine.append_from_pool(state, there, chosen, chosen_executor)

@@ -4,9 +4,10 @@ import numpy as np
 
 from decima.core.decision import Parameter
 from decima.core.jit import njit
+from decima.systems.heterogeneous import engine
 from decima.systems.heterogeneous.engine import LEAST_LEFT, RESPONSE_RATIO, ListRule, Planner, list_rule
 from decima.systems.heterogeneous.fields import plan_at
-from decima.systems.heterogeneous.placement import begin, inputs_there, put, time_on
+from decima.systems.heterogeneous.placement import time_on
 from decima.systems.heterogeneous.result import Schedule
 from decima.systems.heterogeneous.schedulers.priorities import (
     COEFFICIENTS,
@@ -144,50 +145,23 @@ def _by_level(instance: Instance, rules: Rules, level: np.ndarray) -> Schedule:
 @njit(cache=True, nogil=True)
 def _schedule(address, level):
     state = plan_at(address)
-    begin(state)
-    nodes = state.nodes
-    executors = state.executors
-    state.sent_from = -np.inf
-    there = np.empty((nodes, executors))  # when all data of a node that can be decided is on each executor
-    for node in range(nodes):
-        state.waiting[node] = state.parent_start[node + 1] - state.parent_start[node]
-    size = 0
-    arrived = 0
-    while arrived < nodes:
-        state.now = state.arrival[state.arriving[arrived]]
-        while arrived < nodes and state.arrival[state.arriving[arrived]] <= state.now:
-            node = state.arriving[arrived]
-            if state.waiting[node] == 0:
-                state.pool[size] = node
-                there[node, :] = state.now
-                size += 1
-            arrived += 1
-        while size > 0:
+    there = np.empty((state.nodes, state.executors))
+    engine.begin_appending(state)
+    while engine.go_to_arrivals(state, there):
+        while state.size > 0:
             best = -np.inf
             chosen = 0
             chosen_executor = 0
-            for position in range(size):
+            for position in range(state.size):
                 node = state.pool[position]
-                for executor in range(executors):
+                for executor in range(state.executors):
                     start = max(there[node, executor], state.available[executor])
                     value = level[node] - start + (state.mean_time[node] - time_on(state, node, executor))
                     if value > best or (value == best and node < state.pool[chosen]):
                         best = value
                         chosen = position
                         chosen_executor = executor
-            node = state.pool[chosen]
-            size -= 1
-            state.pool[chosen] = state.pool[size]
-            start = max(there[node, chosen_executor], state.available[chosen_executor])
-            put(state, node, chosen_executor, start, start + time_on(state, node, chosen_executor))
-            for edge in range(state.child_start[node], state.child_start[node + 1]):
-                child = state.child[edge]
-                state.waiting[child] -= 1
-                if state.waiting[child] == 0:
-                    for executor in range(executors):
-                        there[child, executor] = inputs_there(state, child, executor)
-                    state.pool[size] = child
-                    size += 1
+            engine.append_from_pool(state, there, chosen, chosen_executor)
 
 
 @register("fifo_deft", "FIFO-DEFT", "Luo et al., Section V-B", Rules(decision="idle"))
