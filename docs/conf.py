@@ -70,6 +70,7 @@ nitpick_ignore_regex = [
 # ---- pages and notebooks -------------------------------------------------------------------------------------------
 
 myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_digits = False  # "$1 and $2" are amounts
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"
