@@ -205,7 +205,7 @@ def train(
     *,
     training: Training,
     cluster: options.SystemOptions,
-    objective: options.Metric = "avg_jct",
+    objective: options.Learned = "avg_jct",
     architecture: Architecture = "paper",
 ) -> None:
     """Train a policy and save the checkpoint with the best validation score.
