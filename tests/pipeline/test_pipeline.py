@@ -198,8 +198,7 @@ def test_a_block_says_its_system(planned):
 
 def test_a_training_that_params_do_not_describe_is_refused(tmp_path, monkeypatch):
     sentence = refuse("train", "--params", "tpch-bach", "--out", tmp_path)
-    expected = "params/training does not describe this training; did you mean 'tpch-batch'?"
-    assert sentence == f"--params tpch-bach: {expected}"
+    assert sentence == "--params tpch-bach: not described in params/training; did you mean 'tpch-batch'?"
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params" / "training").mkdir(parents=True)
     (tmp_path / "params" / "training" / "own.yaml").write_text("training: {own: {mine: {jobs: tpch, colour: red}}}")

@@ -82,8 +82,7 @@ def use_block(context: typer.Context, name: str | None) -> str | None:
         return None
     blocks = _blocks()
     if name not in blocks:
-        near = hint(name, blocks)
-        raise ConfigError(f"--params {name}: params/training does not describe this training{near}")
+        raise ConfigError(f"--params {name}: not described in params/training{hint(name, blocks)}")
     known = [option.name for option in context.command.params]
     if unknown := set(blocks[name]) - set(known):
         raise ConfigError(

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from decima.core.errors import ConfigError, DecimaError, UnknownSchedulerError
+from decima.core.errors import ConfigError, DecimaError
 from decima.core.grammar import Option, hint
 
 Member = TypeVar("Member")
@@ -118,18 +118,8 @@ class Registry(Generic[Member]):
                 raise self._error(f"{self._what} {name!r} is gone: {self._gone[name]}")
             names = self.names()
             known = ", ".join(filter(None, (*names, self._others)))
-            near = self._elsewhere(name) or hint(name, names)
-            raise self._error(f"unknown {self._what} {name!r:.60}{near}; known: {known}")
+            raise self._error(f"unknown {self._what} {name!r:.60}{hint(name, names)}; known: {known}")
         return self._members[name]
-
-    def _elsewhere(self, name: str) -> str:
-        """Text that names the system that has a scheduler of this name; empty where none has it."""
-        if self._error is not UnknownSchedulerError:
-            return ""
-        from decima.core.system import SYSTEMS
-
-        owners = [each.name for each in SYSTEMS.members() if name in each.list_schedulers()]
-        return f"; system {owners[0]} has it (--system {owners[0]})" if owners else ""
 
     def split(self, text: str) -> tuple[str, str]:
         """Split a text into the name that it begins with and its options.

@@ -106,13 +106,6 @@ class TestEverySystem:
             sentence = refuse(*words, "--system", system, *SMALL[system])
             assert sentence.startswith(f"unknown scheduler '{name}x'; did you mean '")
 
-    def test_a_scheduler_of_another_system_names_it(self, system):
-        other = "heterogeneous" if system == "spark" else "spark"
-        name = next(iter(set(SCHEDULERS[other]()) - set(SCHEDULERS[system]())))
-        sentence = refuse("compare", name, "--system", system, *SMALL[system])
-        owners = {f"; system {each} has it (--system {each}); known: " for each in SYSTEMS if each != system}
-        assert any(owner in sentence for owner in owners)
-
     def test_options_of_schedulers_are_checked(self, system):
         name = sorted(SCHEDULERS[system]())[0]
         sentence = refuse("simulate", "--scheduler", f"{name}:no_such=1", "--system", system, *SMALL[system])
