@@ -70,6 +70,7 @@ nitpick_ignore_regex = [
 # ---- pages and notebooks -------------------------------------------------------------------------------------------
 
 myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_digits = False  # "$1 and $2" are amounts
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"
@@ -131,13 +132,15 @@ def executed(app, docname: str, source: list[str]) -> None:
         source[0] = f":nosearch:\n\n{source[0]}"
     for entry in FOUND.get(docname, []):
         source[0] = f"```{{index}} ! {entry}\n```\n\n{source[0]}"
-    path = Path(EXECUTED, f"{Path(docname).name}.ipynb")
-    if not (EXECUTED and docname.startswith("notebooks/") and path.is_file()):
+    committed = Path(app.srcdir, f"{docname}.ipynb")
+    if not (docname.startswith("notebooks/") and committed.is_file()):
         return
-    notebook = nbformat.read(path, as_version=4)
+    path = Path(EXECUTED, committed.name)
+    notebook = nbformat.read(path if EXECUTED and path.is_file() else committed, as_version=4)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+            if "image/png" in output.get("data", {}):
+                alt = output.metadata.get("image/png", {}).get("alt", "figure that the cell above draws")
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}
     source[0] = nbformat.writes(notebook)
 

@@ -197,8 +197,8 @@ def test_a_block_says_its_system(planned):
 
 
 def test_a_training_that_params_do_not_describe_is_refused(tmp_path, monkeypatch):
-    sentence = refuse("train", "--params", "none", "--out", tmp_path)
-    assert sentence.startswith("--params none: params/training describes no such training; it has: busy-full")
+    sentence = refuse("train", "--params", "tpch-bach", "--out", tmp_path)
+    assert sentence == "--params tpch-bach: not described in params/training; did you mean 'tpch-batch'?"
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params" / "training").mkdir(parents=True)
     (tmp_path / "params" / "training" / "own.yaml").write_text("training: {own: {mine: {jobs: tpch, colour: red}}}")

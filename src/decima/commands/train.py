@@ -18,7 +18,7 @@ from decima.commands.shared.outputs import check_folder
 from decima.commands.shared.verbs import INTERRUPTED, SYSTEMS, Verb
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
-from decima.core.grammar import value_text
+from decima.core.grammar import hint, value_text
 
 if TYPE_CHECKING:
     from decima.learning.trainer import Trained
@@ -82,7 +82,7 @@ def use_block(context: typer.Context, name: str | None) -> str | None:
         return None
     blocks = _blocks()
     if name not in blocks:
-        raise ConfigError(f"--params {name}: params/training describes no such training; it has: {', '.join(blocks)}")
+        raise ConfigError(f"--params {name}: not described in params/training{hint(name, blocks)}")
     known = [option.name for option in context.command.params]
     if unknown := set(blocks[name]) - set(known):
         raise ConfigError(
@@ -204,7 +204,7 @@ def train(
     *,
     training: Training,
     cluster: options.SystemOptions,
-    objective: options.Metric = "avg_jct",
+    objective: options.Learned = "avg_jct",
     architecture: Architecture = "paper",
 ) -> None:
     """Train a policy and save the checkpoint with the best validation score.

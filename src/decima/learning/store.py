@@ -276,7 +276,7 @@ def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape])
             raise PolicyError(f"{path} is the card of a policy of system {shown}, expected {network.system!r}")
         raise PolicyError(
             f"policy {_name(path)!r} is of system {shown}, expected one of system {network.system!r}; "
-            "a scheduler of its system runs it"
+            f"name it with --system {system}"
         )
     values = card.get("architecture")
     if not isinstance(values, dict):

@@ -81,6 +81,8 @@ def test_pages_ask_no_server_for_anything_and_have_equations_and_diagrams(pages)
     assert (
         '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in texts["notebooks/decima/07-decima.html"]
     )
+    assert "<math" not in texts["docs/accounts/cloud.html"]  # dollars are amounts
+    assert 'alt="figure that the cell above draws"' in texts["notebooks/00-start-here.html"]
     assert texts["docs/architecture.html"].count("</svg></div>") == 2
     assert "graph neural network" in texts["docs/architecture.html"]
     assert not any(mark in text for text in texts.values() for mark in (r"\(", r"\[", "```mermaid"))

@@ -330,7 +330,7 @@ def test_policies_of_other_systems_are_stored_alike_and_not_taken_for_decimas(mo
     assert read_policy("toy").architecture == toy  # its class is registered
     save_policy(models / "ours", SMALL, SMALL.initial_weights(0), {})
     assert (list_policies("toy"), list_policies("spark"), list_policies()) == (["toy"], ["ours"], ["ours", "toy"])
-    refuse(path, "policy 'toy' is of system 'toy', expected one of system 'spark'; a scheduler of its system runs it")
+    refuse(path, "policy 'toy' is of system 'toy', expected one of system 'spark'; name it with --system toy")
     with pytest.raises(PolicyError, match=r"policy 'ours' is of system 'spark', expected one of system 'toy'"):
         read_policy("ours", Toy)
 

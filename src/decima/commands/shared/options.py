@@ -47,7 +47,7 @@ SchedulerText = Annotated[
     ),
 ]
 METRICS = "Objective to report: avg_jct, makespan, p95_jct, slowdown, cost, above_bound and others."
-Metric = Annotated[str, option("NAME", METRICS)]
+Learned = Annotated[str, option("NAME", "Objective to learn: avg_jct, makespan, p95_jct, slowdown and others.")]
 Workers = Annotated[
     int | None,
     option("N", "Number of workers (does not affect results).", "--workers", "--threads", min=1, show_default="all"),
