@@ -35,11 +35,13 @@ LEARNERS = {"paper_dqn": "paper-dqn", "paper_reinforce": "paper"}
 # and the rewards of DQN are in units of that for an invalid action, without which it does not learn.
 VARIANTS = {"raw": {}, "scaled": {"scaled": True}, "scaled_mask": {"scaled": True, "masked": True}}
 # Variants under other rules: the clock of the published code; rewards of waiting with which section 7.7 says that an
-# agent waits for ever.
+# agent waits for ever, also where a wait while nothing runs does not end the episode (until 1,000 waits).
 RULES = {
     "scaled_mask_clock": ("scaled_mask", {"clock_goes_back": True}),
     "scaled_wait_0": ("scaled", {"wait_reward": 0.0}),
     "scaled_wait_1": ("scaled", {"wait_reward": 1.0}),
+    "scaled_idle_0": ("scaled", {"wait_reward": 0.0, "idle_waits": 1000}),
+    "scaled_idle_1": ("scaled", {"wait_reward": 1.0, "idle_waits": 1000}),
 }
 UNDISCOUNTED = "scaled_mask_undiscounted"  # REINFORCE with a mask and without Table 5's discount of 0.9 per step
 CHANGES = {"paper_dqn": {"reward_scale": 200.0}, "paper_reinforce": {"normalise": "centred"}}  # with scaled inputs
