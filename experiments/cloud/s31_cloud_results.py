@@ -31,12 +31,13 @@ GRID_COLUMNS = (*CURVE_COLUMNS, "steps", "complete")
 MEASURES = ("cost", "duration_s", "response_s", "good", "waits", "reward")  # of a placement
 AGENT_COLUMNS = ("learner", "variant", "pattern", "beta", "seed", "acts", "iteration", "complete", *MEASURES)
 RAW = "raw"  # variant of the grid whose inputs are as they are; of it the mean return was not kept
-SCALED, MASKED = "scaled", "scaled_mask"
+SCALED, MASKED, UNDISCOUNTED = "scaled", "scaled_mask", "scaled_mask_undiscounted"
 MASKS = {"cloud_scaled": "without a mask", "cloud_masked": "with a mask"}
 # Names of agents that the paper's recipes trained, by learner and variant.
 AGENT_NAMES = {
     ("paper_dqn", SCALED): "dqn", ("paper_dqn", MASKED): "dqn_mask",
     ("paper_reinforce", SCALED): "reinforce", ("paper_reinforce", MASKED): "reinforce_mask",
+    ("paper_reinforce", UNDISCOUNTED): "reinforce_undiscounted",
 }  # fmt: skip
 ABLATION_COLUMNS = ("variant", "pattern", "beta", "seed", "cpu_s", "cost", "loss_ratio")
 PAPER_ITERATIONS = {"normal": 10_000, "burst": 20_000}
