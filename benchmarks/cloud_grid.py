@@ -28,7 +28,7 @@ from decima.systems.cloud.policy.scheduler import LearnedPlacement
 from decima.systems.cloud.policy.task import PlacementTask
 
 TRAINING = Path(__file__).parents[1] / "models" / "training"
-GRID, AGENTS = TRAINING / "cloud_grid.csv", TRAINING / "cloud_agents.csv"
+GRID, AGENTS = "cloud_grid.csv", "cloud_agents.csv"
 ITERATIONS = {"normal": 10_000, "burst": 20_000}
 LEARNERS = {"paper_dqn": "paper-dqn", "paper_reinforce": "paper"}
 # What the paper leaves open: units of the inputs, and a mask. With scaled inputs, returns are centred, as in its code,
@@ -69,8 +69,8 @@ class Cell:
         """Of its folder."""
         return f"{LEARNERS[self.learner]}-{self.variant}-{self.pattern}-{self.beta:g}-{self.seed}"
 
-    def train(self, folder: Path, iterations: int) -> None:
-        """Take the run to a number of iterations and write what was found into both tables."""
+    def train(self, folder: Path, iterations: int, tables: Path) -> None:
+        """Take the run to a number of iterations and write what was found into both tables of a folder."""
         from decima.learning.recipe import Recipe
         from decima.systems.cloud.policy.run import PlacementRun
 
@@ -90,13 +90,13 @@ class Cell:
             folder, backend="threads", workers=1, tensorboard=False
         )
         trained = trainer.train(resume=(folder / FILE_NAME).exists())
-        keep(GRID, self, points(self, folder, trainer.validation.reference_loss))
+        keep(tables / GRID, self, points(self, folder, trainer.validation.reference_loss))
         acting = {"greedy": (1, trained.iteration, LearnedPlacement(network, trained.weights))}
         if self.learner == "paper_reinforce":
             last = LearnedPlacement(network, trainer.algorithm.weights, greedy=False)
             acting["sampled"] = SAMPLED, trained.iterations, last
         rows = [self.measured(task, acts, *policy) for acts, policy in acting.items()]
-        keep(AGENTS, self, pandas.DataFrame(rows))
+        keep(tables / AGENTS, self, pandas.DataFrame(rows))
 
     def about(self) -> dict:
         """Columns that show the run."""
@@ -187,15 +187,16 @@ def main() -> None:
     parser.add_argument("--learner", choices=LEARNERS, nargs="+", default=list(LEARNERS), help="algorithms")
     parser.add_argument("--pattern", choices=ITERATIONS, nargs="+", default=list(ITERATIONS), help="arrivals")
     parser.add_argument("--folder", type=Path, default=Path("runs/cloud-grid"), help="where runs are kept")
+    parser.add_argument("--tables", type=Path, default=TRAINING, help="where both tables are written")
     options = parser.parse_args()
     import_tensorflow()
     for share in options.share:
         for cell in cells(options.seeds, options.variant, options.pattern, options.learner):
             iterations = round(share * ITERATIONS[cell.pattern])
-            table = kept(GRID)
+            table = kept(options.tables / GRID)
             if cell.beta not in options.beta or (table[of_cell(table, cell)]["iteration"] >= iterations).any():
                 continue
-            cell.train(options.folder / cell.name, iterations)
+            cell.train(options.folder / cell.name, iterations, options.tables)
             print(f"{cell.name}: {iterations} iterations", flush=True)
             gc.collect()  # a network's graphs refer to each other
 
