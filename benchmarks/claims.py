@@ -169,7 +169,7 @@ def tail(share: float = 0.23) -> pandas.DataFrame:
             best = found
     weights = {f"weight_{name}": weight for name, weight in zip(names, best.x / best.x[-1], strict=False)}
     paper = work[np.array(sizes) != "80g"]  # the six sizes of the paper
-    alike = np.clip(share * len(paper) - np.arange(len(paper)), 0.0, 1.0) @ paper / paper.sum()
+    alike = paper[: int(share * len(paper))].sum() / paper.sum()
     return pandas.DataFrame([{"share": share, "held_alike": alike, "held": -best.fun} | weights])
 
 
