@@ -44,7 +44,7 @@ from experiments.heterogeneous.instances import BOUND, OURS, PAPER, changes, dra
 RESULTS = Path(__file__).parent / "results"
 CLASSES = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
 CCR, JOBS, BATCHES = (1, 5, 10, 20, 40), (20, 100), 10
-ROOM = (("all alike", 12, 8000), ("tail", 12, 8000), ("all alike", 40, 1000))
+ROOM = (("all alike", 12, 8000), ("tail", 12, 8000))
 #: Those whose curves Figures 7 and 8 of the Lachesis paper show beside its own, and a training that did not learn.
 FILLINGS = ("in order", "largest room first", "spread")
 SHOWN, UNLEARNED = ("fifo_deft", "heft", "tdca", "decima_deft"), "decima_deft/not learned"
