@@ -8,8 +8,11 @@ Run from the checkout: ``python -m benchmarks.claims PART ...``. Each part write
 - ``graphene_stated``: Graphene* with the thresholds of its paper, not tuned.
 - ``strict_fair``: strictly equal shares against fair sharing in which executors stay with their job.
 - ``cloud_ilp``: the integer program of the placement paper in 18 readings.
+- ``cloud_bound``: what no placement of its traces can be cheaper than.
 - ``batch_room``: best schedules of known batches over the budget of the search, also with the tail of the paper.
-- ``tail``: most of the work that the largest jobs can hold, whatever the weights of the seven sizes.
+- ``tail``: work that the largest jobs of six sizes hold, and the most with seven, whatever their weights.
+- ``trace_stages``: stages of the jobs of the public trace.
+- ``sweet_spots``: sweet spots of Figure 2 by what counts as close to the shortest run time.
 - ``idle_offline``: what delays gain for a scheduler that knows all jobs.
 - ``idle_pair``: first come, first served and shortest first on the synthetic jobs of the paper on idle slots.
 """
@@ -26,11 +29,14 @@ from scipy.optimize import linprog
 import decima
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import mean_interval, paired_change
-from decima.systems.cloud import simulate
+from decima.plotting.curves import sweet_spot
+from decima.systems.cloud import PlacementSettings, parse_placement_jobs, simulate
+from decima.systems.cloud.optimum.search import Problem
 from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
+from decima.workload.alibaba.source import read_trace
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import get_source, parse_jobs
 from experiments.heterogeneous.instances import BOUND, OURS, PAPER, changes, drawn, means, schedule_rows, text
@@ -38,6 +44,7 @@ from experiments.heterogeneous.instances import BOUND, OURS, PAPER, changes, dra
 RESULTS = Path(__file__).parent / "results"
 CLASSES = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
 CCR, JOBS, BATCHES = (1, 5, 10, 20, 40), (20, 100), 10
+ROOM = (("all alike", 12, 8000), ("tail", 12, 8000))
 #: Those whose curves Figures 7 and 8 of the Lachesis paper show beside its own, and a training that did not learn.
 FILLINGS = ("in order", "largest room first", "spread")
 SHOWN, UNLEARNED = ("fifo_deft", "heft", "tdca", "decima_deft"), "decima_deft/not learned"
@@ -61,7 +68,8 @@ def published_experiment() -> pandas.DataFrame:
         "decima:policy=tpch-stream-entry-warm": "Decima, imitation first, trained at 14 s under other rules",
     }
     jobs = "tpch:arrivals=poisson,n=5000,interarrival_s=25,sizes=released"
-    rows = _compared(list(names), jobs, 3, mean_of={trained[0]: trained, others[0]: others}, mode="released", executors=50)
+    means_of = {trained[0]: trained, others[0]: others}
+    rows = _compared(list(names), jobs, 3, mean_of=means_of, mode="released", executors=50)
     rows = rows.replace({"scheduler": names}).assign(who="this project", jobs=5000, source="")
     path = RESULTS / "published_experiment.csv"
     kept = pandas.read_csv(path, keep_default_na=False)
@@ -164,23 +172,43 @@ def tail(share: float = 0.23) -> pandas.DataFrame:
         if found.success and (best is None or found.fun < best.fun):
             best = found
     weights = {f"weight_{name}": weight for name, weight in zip(names, best.x / best.x[-1], strict=False)}
-    return pandas.DataFrame([{"share": share, "held": -best.fun} | weights])
+    paper = work[np.array(sizes) != "80g"]  # the six sizes of the paper
+    alike = paper[: int(share * len(paper))].sum() / paper.sum()
+    return pandas.DataFrame([{"share": share, "held_alike": alike, "held": -best.fun} | weights])
 
 
-def batch_room() -> pandas.DataFrame:
-    """Mean JCT in seconds of 12 batches of 20 jobs on 50 executors, mean durations; change against fair sharing."""
+def trace_stages() -> pandas.DataFrame:
+    """Jobs of the public hour of the Alibaba trace by their number of stages (§7.3)."""
+    stages = np.diff(read_trace().first_stage)
+    row = {"jobs": len(stages), "four_stages_percent": 100.0 * (stages >= 4).mean(), "most_stages": stages.max()}
+    return pandas.DataFrame([row])
+
+
+def sweet_spots() -> pandas.DataFrame:
+    """Sweet spots of the queries of Figure 2 for several distances from the shortest run time."""
+    runtimes = pandas.read_csv(RESULTS.parents[1] / "reports/results/tpch-full/tables/motivation/fig02_parallelism.csv")
+    curves = runtimes.groupby(["job", "executors"])["runtime_s"].mean()
+    return pandas.DataFrame(
+        {"job": job, "slack_percent": slack, "executors": sweet_spot(curves[job], slack / 100)}
+        for job, slack in product(curves.index.levels[0], (10, 20, 30, 40, 50))
+    )
+
+
+def batch_room(cases: Iterable[tuple[str, int, int]] = ROOM) -> pandas.DataFrame:
+    """Mean JCT in seconds of batches of 20 jobs on 50 executors, mean durations; change against fair sharing.
+
+    Args:
+        cases: Sizes of the jobs, number of batches, most schedules of the search.
+    """
     source, settings = get_source("tpch"), Settings.of_mode("paper", executors=50, durations="mean")
     schedulers = ["fair", "weighted_fair", "capped_srw", "decima:policy=tpch-batch-entry"]
     rows = []
-    for sizes, draw in (
-        ("all alike", lambda seed: source.batch(20, seed)),
-        ("tail", lambda seed: heavier(source, seed)),
-    ):
-        batches = [draw(seed) for seed in range(12)]
+    for sizes, count, most in cases:
+        batches = [source.batch(20, seed) if sizes == "all alike" else heavier(source, seed) for seed in range(count)]
         scores = {name: score_matrix(batches, [make_scheduler(name)], settings)[0] for name in schedulers}
         scores["lower bound"] = np.array([lower_bound(batch, settings).avg_jct_s for batch in batches])
         found, done = [None] * len(batches), 0
-        for budget in (500, 1000, 2000, 4000, 8000):
+        for budget in (each for each in (500, 1000, 2000, 4000, 8000) if each <= most):
             found = [
                 search_schedule(batch, settings, budget - done, begin=begun, seed=budget + number)
                 for number, (batch, begun) in enumerate(zip(batches, found, strict=True))
@@ -190,7 +218,7 @@ def batch_room() -> pandas.DataFrame:
         for name, values in scores.items():
             change, low, high = paired_change(values, scores["fair"])
             changed = {"change_percent": change, "low": low, "high": high} if name != "fair" else {}
-            rows.append({"sizes": sizes, "scheduler": name, "batches": 12, "avg_jct_s": values.mean()} | changed)
+            rows.append({"sizes": sizes, "scheduler": name, "batches": count, "avg_jct_s": values.mean()} | changed)
     return pandas.DataFrame(rows)
 
 
@@ -270,6 +298,13 @@ def cloud_ilp() -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+def cloud_bound() -> pandas.DataFrame:
+    """Dollars below which no placement of the published traces is, waits or not: all cores at the lowest price."""
+    traces = {pattern: parse_placement_jobs(pattern).workload(0) for pattern in ("normal", "burst")}
+    bounds = {name: Problem.of(trace, PlacementSettings()).work_bound() for name, trace in traces.items()}
+    return pandas.DataFrame({"pattern": bounds.keys(), "least_dollars": bounds.values()})
+
+
 def _compared(
     schedulers: list[str], jobs: str, seeds: int, mean_of: Mapping[str, Sequence[str]] | None = None, **settings
 ) -> pandas.DataFrame:
@@ -304,8 +339,11 @@ PARTS = {
         graphene_stated,
         strict_fair,
         cloud_ilp,
+        cloud_bound,
         batch_room,
         tail,
+        trace_stages,
+        sweet_spots,
         idle_offline,
         idle_pair,
     )

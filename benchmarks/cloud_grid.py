@@ -28,18 +28,20 @@ from decima.systems.cloud.policy.scheduler import LearnedPlacement
 from decima.systems.cloud.policy.task import PlacementTask
 
 TRAINING = Path(__file__).parents[1] / "models" / "training"
-GRID, AGENTS = TRAINING / "cloud_grid.csv", TRAINING / "cloud_agents.csv"
+GRID, AGENTS = "cloud_grid.csv", "cloud_agents.csv"
 ITERATIONS = {"normal": 10_000, "burst": 20_000}
 LEARNERS = {"paper_dqn": "paper-dqn", "paper_reinforce": "paper"}
 # What the paper leaves open: units of the inputs, and a mask. With scaled inputs, returns are centred, as in its code,
 # and the rewards of DQN are in units of that for an invalid action, without which it does not learn.
 VARIANTS = {"raw": {}, "scaled": {"scaled": True}, "scaled_mask": {"scaled": True, "masked": True}}
 # Variants under other rules: the clock of the published code; rewards of waiting with which section 7.7 says that an
-# agent waits for ever.
+# agent waits for ever, also where a wait while nothing runs does not end the episode (until 1,000 waits).
 RULES = {
     "scaled_mask_clock": ("scaled_mask", {"clock_goes_back": True}),
     "scaled_wait_0": ("scaled", {"wait_reward": 0.0}),
     "scaled_wait_1": ("scaled", {"wait_reward": 1.0}),
+    "scaled_idle_0": ("scaled", {"wait_reward": 0.0, "idle_waits": 1000}),
+    "scaled_idle_1": ("scaled", {"wait_reward": 1.0, "idle_waits": 1000}),
 }
 UNDISCOUNTED = "scaled_mask_undiscounted"  # REINFORCE with a mask and without Table 5's discount of 0.9 per step
 CHANGES = {"paper_dqn": {"reward_scale": 200.0}, "paper_reinforce": {"normalise": "centred"}}  # with scaled inputs
@@ -67,8 +69,8 @@ class Cell:
         """Of its folder."""
         return f"{LEARNERS[self.learner]}-{self.variant}-{self.pattern}-{self.beta:g}-{self.seed}"
 
-    def train(self, folder: Path, iterations: int) -> None:
-        """Take the run to a number of iterations and write what was found into both tables."""
+    def train(self, folder: Path, iterations: int, tables: Path) -> None:
+        """Take the run to a number of iterations and write what was found into both tables of a folder."""
         from decima.learning.recipe import Recipe
         from decima.systems.cloud.policy.run import PlacementRun
 
@@ -88,13 +90,13 @@ class Cell:
             folder, backend="threads", workers=1, tensorboard=False
         )
         trained = trainer.train(resume=(folder / FILE_NAME).exists())
-        keep(GRID, self, points(self, folder, trainer.validation.reference_loss))
+        keep(tables / GRID, self, points(self, folder, trainer.validation.reference_loss))
         acting = {"greedy": (1, trained.iteration, LearnedPlacement(network, trained.weights))}
         if self.learner == "paper_reinforce":
             last = LearnedPlacement(network, trainer.algorithm.weights, greedy=False)
             acting["sampled"] = SAMPLED, trained.iterations, last
         rows = [self.measured(task, acts, *policy) for acts, policy in acting.items()]
-        keep(AGENTS, self, pandas.DataFrame(rows))
+        keep(tables / AGENTS, self, pandas.DataFrame(rows))
 
     def about(self) -> dict:
         """Columns that show the run."""
@@ -185,15 +187,16 @@ def main() -> None:
     parser.add_argument("--learner", choices=LEARNERS, nargs="+", default=list(LEARNERS), help="algorithms")
     parser.add_argument("--pattern", choices=ITERATIONS, nargs="+", default=list(ITERATIONS), help="arrivals")
     parser.add_argument("--folder", type=Path, default=Path("runs/cloud-grid"), help="where runs are kept")
+    parser.add_argument("--tables", type=Path, default=TRAINING, help="where both tables are written")
     options = parser.parse_args()
     import_tensorflow()
     for share in options.share:
         for cell in cells(options.seeds, options.variant, options.pattern, options.learner):
             iterations = round(share * ITERATIONS[cell.pattern])
-            table = kept(GRID)
+            table = kept(options.tables / GRID)
             if cell.beta not in options.beta or (table[of_cell(table, cell)]["iteration"] >= iterations).any():
                 continue
-            cell.train(options.folder / cell.name, iterations)
+            cell.train(options.folder / cell.name, iterations, options.tables)
             print(f"{cell.name}: {iterations} iterations", flush=True)
             gc.collect()  # a network's graphs refer to each other
 

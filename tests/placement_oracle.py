@@ -27,7 +27,7 @@ class PlainPlacement:
     def reset(self):
         self.cores = [vm.cores for vm in self.vms]
         self.memory = [vm.memory_gb for vm in self.vms]
-        self.job = self.placed = 0
+        self.job = self.placed = self.waits = 0
         self.where = []
         self.now_s = self.jobs[0].arrival_s
         self.heap = []
@@ -58,7 +58,7 @@ class PlainPlacement:
             for cores, memory in zip(self.cores, self.memory, strict=True)
         )
         enough = self.placed > 0 or room >= job.executors
-        wait = self.placed == 0 and bool(self.heap)
+        wait = self.placed == 0 and (bool(self.heap) or self.waits < self.rules.idle_waits)
         return [wait] + [enough and self.fits(vm) for vm in range(count)]
 
     def good_placement(self, job, vms):
@@ -78,11 +78,13 @@ class PlainPlacement:
             if self.placed:
                 self.over = True
                 return rules.partial_wait_reward
-            if not self.heap:
+            if not self.heap and self.waits >= rules.idle_waits:
                 self.over = True
                 return rules.invalid_reward
-            self.now_s = self.heap[0].finish_s
-            self.end(heapq.heappop(self.heap))
+            self.waits += 1
+            if self.heap:
+                self.now_s = self.heap[0].finish_s
+                self.end(heapq.heappop(self.heap))
             while not rules.wait_frees_one and self.heap and self.heap[0].finish_s <= self.now_s:
                 self.end(heapq.heappop(self.heap))
             return rules.wait_reward

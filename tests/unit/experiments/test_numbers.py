@@ -182,6 +182,14 @@ def test_every_item_has_a_link_and_a_verdict_with_its_reason(paper):
         assert "](" in row[0], row
 
 
+@pytest.mark.parametrize("paper", accounts.PAPERS)
+def test_percentages_of_an_account_are_filled_from_tables(paper):
+    """What is typed are settings: loads."""
+    for row in accounts.items(accounts._source(paper).read_text(encoding="utf-8")):
+        typed = re.sub(r"at \d+ %|\d+ % load", "", re.sub(r"\{\{.+?\}\}", "·", row[2]))
+        assert not re.findall(r"\d %", typed), row
+
+
 def test_every_headline_claim_has_a_verdict_with_its_reason():
     for paper in CLAIMS["papers"]:
         for claim in paper["claims"]:

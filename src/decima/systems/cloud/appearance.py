@@ -24,6 +24,7 @@ APPEARANCES = {
     "dqn_mask": Appearance("DQN, mask", ink.WINE, ink.DASH, "s"),
     "reinforce": Appearance("REINFORCE", ink.INDIGO, "-", "v"),
     "reinforce_mask": Appearance("REINFORCE, mask", ink.INDIGO, ink.DASH, "^"),
+    "reinforce_undiscounted": Appearance("REINFORCE, no discount", ink.INDIGO, ink.DOT, "D"),
     "paper_reinforce": Appearance("REINFORCE (paper)", ink.INDIGO, ink.DASHDOT, "s"),
     "paper_reinforce_mask": Appearance("REINFORCE (paper), mask", ink.INDIGO, ink.LONG, "D"),
     "paper_dqn": Appearance("DQN (paper)", ink.WINE, ink.DASHDOT, "h"),

@@ -301,12 +301,13 @@ def take(s, action):
         if s.placed > 0:
             s.status = fields.PARTLY_PLACED
             return s.partial_reward
-        if s.running == 0:
+        if s.running == 0 and s.waits >= s.idle_waits:
             s.status = fields.NOTHING_RUNS
             return s.invalid_reward
-        done = _pop(s)
-        s.now_s = s.finish_s[done]
-        _free(s, done)
+        if s.running > 0:
+            done = _pop(s)
+            s.now_s = s.finish_s[done]
+            _free(s, done)
         while not s.frees_one and s.running > 0 and s.heap_finish[0] <= s.now_s:
             _free(s, _pop(s))
         s.waits += 1
@@ -397,7 +398,7 @@ def fill_mask(s, other, mask):
         return
     cores, memory = s.job_cores[s.job], s.job_memory[s.job]
     if s.placed == 0:
-        mask[0] = s.running > 0
+        mask[0] = s.running > 0 or s.waits < s.idle_waits
         if fitting(s, s.job_executors[s.job]) < s.job_executors[s.job]:
             return
     for vm in range(s.num_vms):

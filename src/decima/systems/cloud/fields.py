@@ -23,6 +23,7 @@ SETTINGS = FieldGroup.of(
         clock_back="1: the clock is set to the next arrival, even back",
         lookahead="1: the next job has to fit, in shares of executors",
         frees_one="1: a wait frees one job",
+        idle_waits="waits until one while nothing runs ends the episode",
         per_second="1: billed as in the paper",
     ),
     fields(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from decima.core.checks import is_number
+from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.systems.cloud.catalog import RELEASED, TABLE_4, Billing, Cluster
 
@@ -32,6 +32,7 @@ class Rules:
     placement_reward: float = 1.0  # Table 3
     invalid_reward: float = -200.0  # Table 3
     fixed_reward: float = 10_000.0  # R_fixed of Eq. 14 (Table 5)
+    idle_waits: int = 0  # waits of an episode until one while nothing runs ends it
 
     def __post_init__(self) -> None:
         if self.lookahead not in LOOKAHEAD:
@@ -42,6 +43,8 @@ class Rules:
                 raise ConfigError(f"rules.{each.name} is {value!r}; expected a number of at most 1e+09")
             if each.type == "bool" and not isinstance(value, bool):
                 raise ConfigError(f"rules.{each.name} must be true or false, got {value!r}")
+        if not is_whole(self.idle_waits) or not 0 <= self.idle_waits <= 1_000_000:
+            raise ConfigError(f"rules.idle_waits is {self.idle_waits!r}; expected a whole number of at most 1e+06")
         if not 1e-3 <= self.penalty_percent <= 1000.0:
             raise ConfigError(f"rules.penalty_percent is {self.penalty_percent!r}; expected 0.001 to 1000")
 

@@ -33,7 +33,7 @@ def new_state(workload: PlacementWorkload, settings: PlacementSettings) -> Recor
         "plan": most,
         "plan + 1": most + 1,
         "cell": (most + 1) * (len(vms) + 1),
-        "step": total + len(jobs) + 1,  # every wait frees a job at least
+        "step": total + len(jobs) + rules.idle_waits + 1,  # waits free a job at least, but for idle ones
     }
     state = Record(PLACEMENT, extents)
     types = {vm_type.name: number for number, vm_type in enumerate(settings.cluster.types)}
@@ -63,6 +63,7 @@ def new_state(workload: PlacementWorkload, settings: PlacementSettings) -> Recor
         clock_back=rules.clock_goes_back,
         lookahead=LOOKAHEAD.index(rules.lookahead),
         frees_one=rules.wait_frees_one,
+        idle_waits=rules.idle_waits,
         per_second=billing.per_second,
         penalty=rules.penalty_percent,
         wait_reward=rules.wait_reward,

@@ -44,6 +44,7 @@ def begun(workload, chosen):
     [
         (FIGURE, (1, 1), [1.0, -200.0]),  # Figure 2 (a): the first VM twice
         (FIGURE, (0,), [-200.0]),  # nothing runs
+        (PlacementSettings.of_mode("paper", cluster=FIGURE_2, idle_waits=2), (0, 0, 0), [-1.0, -1.0, -200.0]),
         (FIGURE, (2, 0), [1.0, -200.0]),  # partly placed
         (RELEASED_FIGURE, (2, 0), [1.0, -50.0]),
         # Both executors of job 1 on the large VM leave 4 cores for job 2: in mode released one has to wait first.
@@ -62,6 +63,7 @@ CHOICES = [
     PlacementSettings.of_mode("released", cluster=TWO_KINDS, beta=0.5),
     PlacementSettings(cluster=TWO_KINDS, billing=Billing(granularity_s=10.0, minimum_s=15.0)),
     PlacementSettings(cluster=TWO_KINDS, billing=Billing(boot_s=3.0)),
+    PlacementSettings.of_mode("paper", cluster=TWO_KINDS, idle_waits=2),
 ]
 
 

@@ -182,6 +182,7 @@ def test_bad_settings():
         (lambda: PlacementSettings(beta=float("nan")), "beta is nan"),
         (lambda: PlacementSettings.of_mode("fast"), "mode must be one of paper, released, got 'fast'"),
         (lambda: Billing(boot_s=-1.0), "billing.boot_s is -1.0"),
+        (lambda: Rules(idle_waits=-1), "rules.idle_waits is -1; expected a whole number of at most 1e+06"),
         (lambda: Rules(lookahead="far"), "rules.lookahead must be none or shares, got 'far'"),
         (lambda: Rules(penalty_percent=0.0), "rules.penalty_percent is 0.0"),
         (lambda: Rules(wait_reward="much"), "rules.wait_reward is 'much'"),
