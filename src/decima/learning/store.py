@@ -46,8 +46,8 @@ _GONE |= {f"lachesis-short{seed}": f"expected lachesis-random{seed}" for seed in
 _GONE |= {"lachesis-no-copies": "version 0.2.0 is the last one that has it"}
 _GONE |= {f"lachesis-no-{part}": f"expected lachesis-random-no-{part}" for part in ("edges", "graph", "ranks")}
 _GONE |= {
-    f"tpch-stream-{kind}{stage}{seed}": f"expected tpch-stream-{now}continuing{seed}"
-    for kind, now in (("entry", "entry-"), ("random", ""))
+    f"tpch-stream-{before}{stage}{seed}": f"expected tpch-stream-{now}continuing{seed}"
+    for before, now in (("entry", "entry-"), ("random", ""))
     for stage in ("", "-loads", "-long")
     for seed in ("", "-2", "-3")
 }
