@@ -132,8 +132,10 @@ def executed(app, docname: str, source: list[str]) -> None:
         source[0] = f":nosearch:\n\n{source[0]}"
     for entry in FOUND.get(docname, []):
         source[0] = f"```{{index}} ! {entry}\n```\n\n{source[0]}"
+    if not docname.startswith("notebooks/"):
+        return
     committed = Path(app.srcdir, f"{docname}.ipynb")
-    if not (docname.startswith("notebooks/") and committed.is_file()):
+    if not committed.is_file():
         return
     path = Path(EXECUTED, committed.name)
     notebook = nbformat.read(path if EXECUTED and path.is_file() else committed, as_version=4)
