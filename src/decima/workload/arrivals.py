@@ -114,13 +114,13 @@ def clocked(
     """
     _check_stream(n, mean_interarrival_s, initial)
     check_count("burst", burst, least=1)
-    free, ticking = parts
+    (free, ticking), gap_ms = parts, 1000.0 * mean_interarrival_s
     jobs_rng, gaps_rng = _generators(seed)
     part, position = _positions(initial + n, jobs_rng, parts)
-    gap_ms = 1000.0 * mean_interarrival_s
     times = [np.empty(0), np.empty(0)]
     if free.probability > 0.0:
-        times[0] = np.cumsum(gaps_rng.exponential(gap_ms / free.probability, size=n))
+        with np.errstate(over="ignore"):  # what comes after every finite time is never among the first n
+            times[0] = np.cumsum(gaps_rng.exponential(gap_ms / free.probability, size=n))
     if ticking.probability > 0.0:
         times[1] = np.repeat(np.arange(1, n // burst + 2), burst)[:n] * (burst * gap_ms / ticking.probability)
     merged = np.concatenate(times)
