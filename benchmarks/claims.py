@@ -43,6 +43,7 @@ from experiments.heterogeneous.instances import BOUND, OURS, PAPER, changes, dra
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
+CONTINUING = ("-continuing", "-continuing-2", "-continuing-3")
 CCR, JOBS, BATCHES = (1, 5, 10, 20, 40), (20, 100), 10
 ROOM = (("all alike", 12, 8000), ("tail", 12, 8000))
 #: Those whose curves Figures 7 and 8 of the Lachesis paper show beside its own, and a training that did not learn.
@@ -109,7 +110,7 @@ def lachesis_ccr() -> pandas.DataFrame:
 
 def graphene_stated() -> pandas.DataFrame:
     """Streams of 800 TPC-H jobs, one every 4.5 s, on 200 executors of four sizes; changes are against Graphene*."""
-    policies = [f"decima:policy=tpch-classes{which}" for which in ("", "-random", "-random-1", "-random-2")]
+    policies = [f"decima:policy=tpch-classes{which}" for which in ("", *CONTINUING)]
     jobs = "tpch:arrivals=poisson,n=800,interarrival_s=4.5,requests=uniform"
     rows = _compared(["graphene", *policies], jobs, 4, classes=CLASSES)
     return rows.assign(scheduler=rows["scheduler"].str.removeprefix("decima:policy="))

@@ -6,8 +6,7 @@ policy and heuristic with its average JCT on ten streams of 1,000 jobs, and what
 it. *Tenths* are of the work of a stream's jobs.
 
 With ``--batches`` it trains on batches instead, with the paper's
-features and with executor-entry cost (80 CPU minutes), and writes ``benchmarks/results/continuing_batches.csv``. With
-``--classes`` it compares stored policies on executors of four classes (``benchmarks/results/continuing_classes.csv``).
+features and with executor-entry cost (80 CPU minutes), and writes ``benchmarks/results/continuing_batches.csv``.
 """
 
 import argparse
@@ -21,7 +20,6 @@ import pandas
 from tqdm.auto import tqdm
 
 import decima
-from decima.commands.train import read_trainings
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
 from decima.learning.trainer import FILE_NAME
@@ -51,7 +49,6 @@ HEURISTICS = {
     "weighted fair": "weighted_fair:alpha=0.1,order=1,stage_rule=0,sticky=0",
     "capped SRW": "capped_srw:stream",
 }
-CLASSES = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
 FIRST_SEED, STREAMS, JOBS, GAP_S = 910_000, 10, 1000, 14.0
 
 
@@ -128,33 +125,17 @@ def batch_rows(folder: Path, seeds: range) -> Iterator[dict]:
             yield row
 
 
-def class_rows() -> Iterator[dict]:
-    """A row per scheduler of four classes of executors: changes in percent on ten streams of 801 jobs, paired."""
-    seeds = range(FIRST_SEED, FIRST_SEED + STREAMS)
-    streams = [get_source("tpch").stream(801, 4.5, seed, requests="uniform") for seed in seeds]
-    parameters = read_trainings()["decima"]["tpch-classes"]["changes"]["recipe"]["teacher_parameters"]
-    names = [f"priced_srw:{','.join(f'{name}={value}' for name, value in parameters.items())}", "decima:tpch-classes"]
-    ways = {"tpch-classes-random": ("", "-1", "-2"), "tpch-classes-continuing": ("", "-2", "-3")}
-    names += [f"decima:{name}{end}" for name, ends in ways.items() for end in ends]
-    scores = score_matrix(streams, list(map(make_scheduler, names)), Settings.of_mode("paper", classes=CLASSES))
-    for name, each in zip(names, scores, strict=True):
-        change, low, high = paired_change(each, scores[0])
-        yield {"scheduler": name, "avg_jct_s": each.mean(), "to_priced_srw": change, "low": low, "high": high}
-
-
 def main() -> None:
     """Train what is missing, and write the table after every row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("runs/continuing-parts"), help="folder of training runs")
     parser.add_argument("--seeds", type=int, default=3, help="training runs of each part")
     parser.add_argument("--batches", action="store_true", help="train on batches")
-    parser.add_argument("--classes", action="store_true", help="compare policies for executors of four classes")
     given = parser.parse_args()
     seeds, done = range(1, given.seeds + 1), []
-    if given.batches or given.classes:
-        found = pandas.DataFrame(class_rows() if given.classes else batch_rows(given.folder, seeds))
-        name = "continuing_classes.csv" if given.classes else "continuing_batches.csv"
-        found.to_csv(RESULTS / name, index=False, float_format="%.3f")
+    if given.batches:
+        found = pandas.DataFrame(batch_rows(given.folder, seeds))
+        found.to_csv(RESULTS / "continuing_batches.csv", index=False, float_format="%.3f")
         return
     for row in tqdm(rows(given.folder, seeds), total=len(HEURISTICS) + given.seeds * 7):
         done.append(row)

@@ -28,8 +28,9 @@ ROOMS = (*POLICY_ROOMS, "workload/alibaba")
 MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
 BASELINES = ("graphene_arrival", "graphene")
 # For streams of the run's workload and for the trace: trainings from random weights, and one that imitated a rule.
-POLICIES = tuple(
-    tuple(f"{policy}-random{seed}" for seed in ("", "-1", "-2")) for policy in ("tpch-classes", "alibaba-classes")
+POLICIES = (
+    tuple(f"tpch-classes-continuing{seed}" for seed in ("", "-2", "-3")),
+    tuple(f"alibaba-classes-random{seed}" for seed in ("", "-1", "-2")),
 )
 WARM_POLICIES = ("tpch-classes", "alibaba-classes")
 PAIRED = (*BASELINES, "priced_srw")  # with policies on more and longer streams at the headline loads

@@ -40,16 +40,18 @@ _MOST_BYTES, _MOST_BYTES_PER_WEIGHT = 2**20, 16
 _PACKAGE = Path(__file__).parents[1]
 _LAST = "version 0.2.0 is the last one that has policies that correct a rule; try tpch-stream-entry-warm"
 # Stored policies and a preset of earlier versions. Of others, NAME-random replaces NAME.
+_SEEDS = {"": "", "-1": "-2", "-2": "-3"}
 _GONE = dict.fromkeys(("tpch-stream-busy", "busy", "busy-entry", "busy-entry-1", "busy-entry-2"), _LAST)
 _GONE |= {"busy-long": "expected tpch-stream-continuing", "lachesis-executors": "expected lachesis-random"}
-_GONE |= {f"lachesis-short{seed}": f"expected lachesis-random{seed}" for seed in ("", "-1", "-2")}
+_GONE |= {f"lachesis-short{seed}": f"expected lachesis-random{seed}" for seed in _SEEDS}
+_GONE |= {f"tpch-classes-random{old}": f"expected tpch-classes-continuing{new}" for old, new in _SEEDS.items()}
 _GONE |= {"lachesis-no-copies": "version 0.2.0 is the last one that has it"}
 _GONE |= {f"lachesis-no-{part}": f"expected lachesis-random-no-{part}" for part in ("edges", "graph", "ranks")}
 _GONE |= {
     f"tpch-stream-{before}{stage}{seed}": f"expected tpch-stream-{now}continuing{seed}"
     for before, now in (("entry", "entry-"), ("random", ""))
     for stage in ("", "-loads", "-long")
-    for seed in ("", "-2", "-3")
+    for seed in _SEEDS.values()
 }
 
 
