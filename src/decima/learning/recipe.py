@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import yaml
-
 from decima.core.errors import ConfigError
+from decima.core.files import read_yaml
 from decima.core.grammar import hint, read_value
 from decima.core.registry import Registry
 from decima.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
@@ -221,15 +220,7 @@ class Recipe:
         Raises:
             ConfigError: The file cannot be read, is not a mapping, or holds an unknown name or a bad value.
         """
-        path = Path(path)
-        try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"cannot read recipe {path}: {error.strerror or error}") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"recipe {path} is not YAML: {' '.join(str(error).split())}") from error
-        if not isinstance(content, dict):
-            raise ConfigError(f"recipe {path} must hold fields and values, got {type(content).__name__}")
+        path, content = Path(path), read_yaml(path)
         base = content.pop("base", "paper")
         try:
             return cls.named(base, task, **({"name": path.stem} | _typed(content)))
