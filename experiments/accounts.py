@@ -124,7 +124,7 @@ def _rows(table: str) -> list[dict[str, str]]:
 
 
 def _collected(texts: dict[str, str]) -> str:
-    """The page that collects the others: how often each verdict is given."""
+    """The page that collects the others: counts of verdicts."""
     titles = {paper: text.splitlines()[0].removeprefix("# ") for paper, text in texts.items()}
     counts = {paper: Counter(row[3] for row in items(text)) for paper, text in texts.items()}
     links = [f"[{title}]({paper.replace('_', '-')}.md)" for paper, title in titles.items()]

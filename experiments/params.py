@@ -11,7 +11,6 @@ from pathlib import Path
 
 from decima.core import config
 from decima.core.errors import ConfigError
-from decima.core.files import read_yaml
 
 
 def checkout() -> Path:
@@ -74,6 +73,8 @@ def _read(path: Path) -> dict:
 @cache
 def _parsed(path: Path, changed_ns: int, size: int) -> dict:
     """Content of a YAML file, not to be changed, read once while that stays."""
+    from decima.learning.configuration import read_yaml
+
     return read_yaml(path)
 
 

@@ -225,7 +225,7 @@ def get_system(name: str) -> System:
 
 
 def scheduler_elsewhere(name: str) -> str:
-    """What a message says about a scheduler that other systems have; empty where none has it."""
+    """Sentence about a scheduler of another system; empty where none has it."""
     systems = [each for each in SYSTEM_MODULES if name in get_system(each).list_schedulers()]
     return f"scheduler {name!r} is of system {systems[0]!r} (--system {systems[0]}), not of this one" if systems else ""
 
