@@ -10,7 +10,7 @@ for ``decima bench run``, next to a copy of this one:
             super().__init__(MyAgent(num_executors=50))
 
 Source: https://github.com/ArchieGertsman/spark-sched-sim (revision 2ba8d80), its environment's observation and action.
-Differs: see docs/benchmark.md.
+Differs: see docs/benchmark-entries.md.
 """
 
 from __future__ import annotations

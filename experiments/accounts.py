@@ -124,7 +124,7 @@ def _rows(table: str) -> list[dict[str, str]]:
 
 
 def _collected(texts: dict[str, str]) -> str:
-    """The page that collects the others: counts, and meanings of the verdicts."""
+    """The page that collects the others: counts of verdicts."""
     titles = {paper: text.splitlines()[0].removeprefix("# ") for paper, text in texts.items()}
     counts = {paper: Counter(row[3] for row in items(text)) for paper, text in texts.items()}
     links = [f"[{title}]({paper.replace('_', '-')}.md)" for paper, title in titles.items()]
@@ -132,16 +132,12 @@ def _collected(texts: dict[str, str]) -> str:
         "# Accounts: claim by claim",
         "",
         f"Every figure, table and number of four papers, and what came out here in run `{RUN}`.",
-        "The main claims are on [one page](../claims.md).",
+        "The main claims are on [one page](../claims.md), which explains the [verdicts](../claims.md#verdicts).",
         "",
         f"| verdict | {' | '.join(links)} |",
         f"| --- |{' --- |' * len(links)}",
         *(f"| {verdict} | {' | '.join(str(each[verdict]) for each in counts.values())} |" for verdict in VERDICTS),
         f"| all | {' | '.join(str(each.total()) for each in counts.values())} |",
-        "",
-        "## Verdicts",
-        "",
-        *(f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -157,6 +153,7 @@ def claims_page() -> str:
         for claim in paper["claims"]:
             link = f"[{claim['claim']}](#{_anchor(claim['claim'])})"
             lines.append(f"| {link} | {claim['paper']} | {claim['short']} | {claim['verdict']} |")
+    lines += ["\n## Verdicts\n", *(f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items())]
     for paper in source["papers"]:
         of = paper["title"].partition(" (")[0]
         for claim in paper["claims"]:

@@ -73,9 +73,9 @@ def _read(path: Path) -> dict:
 @cache
 def _parsed(path: Path, changed_ns: int, size: int) -> dict:
     """Content of a YAML file, not to be changed, read once while that stays."""
-    import yaml
+    from decima.learning.configuration import read_yaml
 
-    return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    return read_yaml(path)
 
 
 def run_names() -> list[str]:

@@ -19,7 +19,6 @@ from decima.learning import store
 from decima.learning.recipe import Recipe
 from decima.learning.trainer import FILE_NAME, Checkpoint
 from decima.systems.heterogeneous import canonical, load_instance, load_schedule, lower_bound, plan, validate
-from decima.systems.heterogeneous.json_format import import_wfcommons
 from decima.systems.heterogeneous.schedulers.registry import make_scheduler as make_planner
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
 from decima.systems.spark.schedulers import make_scheduler
@@ -196,7 +195,7 @@ READERS = {
     "tuned_card": lambda: of_json("tuned_card", "tuned.json", lambda path: make_scheduler(str(path))),
     "instance": lambda: of_json("instance", "instance.json", use_instance),
     "schedule": lambda: of_json("schedule", "schedule.json", use_schedule),
-    "workflow": lambda: of_json("workflow", "workflow.json", import_wfcommons),
+    "workflow": lambda: of_json("workflow", "workflow.json", lambda path: read_instance(str(path))),
     "instance_text": lambda: of_text("instance_text", use_instance_text),
     "profile_archive": lambda: of_bytes(
         "profile_archive", "task_duration_1.npy", lambda path: load_restricted(path.read_bytes(), path)

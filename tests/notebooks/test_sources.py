@@ -335,6 +335,8 @@ def test_a_lesson_says_what_to_change_and_has_two_exercises_with_folded_solution
     assert re.findall(r"^(\d)\. ", exercises, re.MULTILINE) == ["1", "2"]
     solutions = re.findall(r"<details><summary>(.+?)</summary>\n\n.+?\n\n</details>", exercises, re.DOTALL)
     assert solutions == ["Solution of exercise 1", "Solution of exercise 2"]
+    for block in re.findall(r"^```python\n(.+?)^```", exercises, re.MULTILINE | re.DOTALL):
+        ast.parse(block)
     assert exercises.endswith("</details>")
 
 

@@ -201,9 +201,19 @@ def test_a_training_that_params_do_not_describe_is_refused(tmp_path, monkeypatch
     assert sentence == "--params tpch-bach: not described in params/training; did you mean 'tpch-batch'?"
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params" / "training").mkdir(parents=True)
-    (tmp_path / "params" / "training" / "own.yaml").write_text("training: {own: {mine: {jobs: tpch, colour: red}}}")
     monkeypatch.chdir(tmp_path)
-    assert "unknown option 'colour'" in refuse("train", "--params", "mine", "--out", tmp_path / "out")
+    for content, part in {
+        "training: {own: {mine: {jobs: tpch, colour: red}}}": "unknown option 'colour'",
+        "training: {own: {mine: {jobs: {n: 3}}}}": "unknown jobs 'n=3'",
+        "training: {own: {mine: {changes: [3]}}}": "changes must hold fields and values, got [3]",
+        "training: {own: {mine: [1]}}": "mine must hold fields and values, got [1]",
+        "training: {own: 1}": "own must hold fields and values, got 1",
+        "recipe: fast": "training must hold fields and values, got None",
+        "training: [": "is not YAML: while parsing",
+        "": "must hold fields and values, got None",
+    }.items():
+        (tmp_path / "params" / "training" / "own.yaml").write_text(content)
+        assert part in refuse("train", "--params", "mine", "--out", tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -148,6 +148,11 @@ def test_heterogeneous_executors_as_shown(tmp_path, monkeypatch, capsys):
     assert len(load_instance("as_shown.json")) == 2
 
 
+@pytest.mark.parametrize("name", ["bounds", "cloud", "cloud-environment", "executor-classes", "gym", "idle-slots"])
+def test_python_of_a_page_needs_no_other_page(name):
+    execute("".join(blocks(text(name), "python")))
+
+
 # ---- the README -----------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from decima.commands.shared.outputs import check_folder
 from decima.commands.shared.verbs import INTERRUPTED, SYSTEMS, Verb
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
+from decima.core.files import read_json
 from decima.core.grammar import hint, value_text
 
 if TYPE_CHECKING:
@@ -28,16 +28,17 @@ def read_trainings() -> dict[str, dict[str, dict]]:
     """Options of training runs by paper and policy, from ``params/training`` of the checkout.
 
     Raises:
-        ConfigError: The current folder is in no checkout.
+        ConfigError: The current folder is in no checkout, or a file is not as expected.
     """
-    import yaml
+    from decima.learning.configuration import fields_of, read_yaml
 
     if (root := checkout_root()) is None:
         raise ConfigError("--params reads params/training of a checkout of the project; the current folder is in none")
     papers: dict[str, dict[str, dict]] = {}
     for path in sorted((root / "params" / "training").glob("*.yaml")):
-        for paper, blocks in yaml.safe_load(path.read_text(encoding="utf-8"))["training"].items():
-            papers.setdefault(paper, {}).update(blocks)
+        for paper, blocks in fields_of(read_yaml(path).get("training"), f"{path}: training").items():
+            checked = {name: fields_of(block, f"{path}: {name}") for name, block in fields_of(blocks, paper).items()}
+            papers.setdefault(paper, {}).update(checked)
     return papers
 
 
@@ -67,7 +68,10 @@ def resumed(words: list[str]) -> list[str]:
 
     path = Path(values.get("--out", ""), COMMAND)
     if rest == ["--resume"] and path.is_file():
-        words = [*json.loads(path.read_text(encoding="utf-8")), *words]
+        try:
+            words = [*map(str.__str__, read_json(path)), *words]
+        except (OSError, ValueError, TypeError) as error:
+            raise ConfigError(f"cannot resume: {path} is damaged: {error}") from error
     _words[:] = words
     return list(words)
 
@@ -95,12 +99,13 @@ def use_block(context: typer.Context, name: str | None) -> str | None:
 def _option_text(option: str, value: Any) -> str | list[str]:
     """Parameter as command-line text: GROUP.KEY=VALUE for changes, SOURCE:KEY=VALUE,... for jobs."""
     if option == "changes":
+        from decima.learning.configuration import fields_of
         from decima.learning.training import change_texts
 
-        return change_texts(value)
+        return change_texts(fields_of(value, "changes"))
     if option == "jobs" and isinstance(value, dict):
         options = {key: inner for key, inner in value.items() if key != "source"}
-        return ":".join(filter(None, (value["source"], value_text(options))))
+        return ":".join(filter(None, (value.get("source"), value_text(options))))
     return value_text(value)
 
 

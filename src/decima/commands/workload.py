@@ -1,4 +1,4 @@
-"""Commands `decima workload`: show, draw, write, check and import workloads of every system."""
+"""Commands `decima workload`: show, draw, write and check workloads of every system."""
 
 from __future__ import annotations
 
@@ -108,28 +108,6 @@ def check(
     typer.echo(f"{label}: {file} is valid: {len(schedule)} copies, makespan {schedule.makespan_s:g} s")
 
 
-def import_workflows(
-    system: str,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Task graphs (.json, .dax, .dot, .stg).")],
-    *,
-    out: Annotated[Path, option("FILE", "Where to write jobs and cluster (.json).")],
-    cluster: options.SystemOptions,
-    seed: Annotated[int, option("N", "Seed of the speeds of executors.")] = 0,
-) -> None:
-    """Convert task graphs to jobs for heterogeneous executors; data is in MB."""
-    from decima.systems.heterogeneous import Instance, save_instance
-    from decima.systems.heterogeneous.json_format import import_wfcommons
-
-    for name in ("edges", "jobs"):
-        if getattr(cluster, name) is not None:
-            raise ConfigError(f"--{name} cannot be given: workflows define their jobs and the sizes of their files")
-    check_output(out, ".json", inputs=tuple(files))
-    instance = Instance([import_wfcommons(file) for file in files], cluster.spec().cluster.make(seed), out.stem)
-    with output_path(out) as temporary:
-        save_instance(instance, temporary)
-    typer.echo(repr(instance) + wrote(out))
-
-
 def describe(
     system: str,
     jobs: JobsText = "tpch",
@@ -202,7 +180,6 @@ _VERBS = (
         {"spark": {"": _plain(write, "spark")}, "heterogeneous": {"": _heterogeneous(write_heterogeneous)}},
     ),
     Verb("workload check", {"heterogeneous": {"": _heterogeneous(check)}}),
-    Verb("workload import", {"heterogeneous": {"": _heterogeneous(import_workflows)}}),
     Verb("workload vms", {"cloud": {"": _plain(vms, "cloud")}}),
 )
 
@@ -213,7 +190,7 @@ class WorkloadGroup(VerbGroup):
     verbs: ClassVar = {verb.name.split()[-1]: verb for verb in _VERBS}
 
 
-app = typer.Typer(cls=WorkloadGroup, help="Show, draw, write, check and import workloads.")
+app = typer.Typer(cls=WorkloadGroup, help="Show, draw, write and check workloads.")
 for verb in _VERBS:
     verb.add_to(app, next(iter(verb.forms)))
 app.command("from-spark")(from_spark)

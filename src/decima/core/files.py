@@ -116,7 +116,7 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
         ValueError: It is not UTF-8, not JSON, or nested deeper than can be read.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"), **options)
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"), **options)
     except RecursionError as error:
         raise ValueError(f"nested too deeply: {error}") from error
 

@@ -36,9 +36,12 @@ class Option:
             where: What the option belongs to, for the error message.
 
         Raises:
-            ConfigError: The text is not a value of that type.
+            ConfigError: The text is not a value of that type, or a number that no machine has memory for.
         """
-        return read_value(text, self.value_type, f"{where}: {self.name}")
+        value = read_value(text, self.value_type, f"{where}: {self.name}")
+        if self.value_type is int and value > MOST and not self.name.endswith("seed"):
+            raise ConfigError(f"{where}: {self.name} is {value}; expected at most {MOST:,}")
+        return value
 
 
 def split_options(text: str, first: str | None = None, name: str | None = None) -> tuple[str, dict[str, str]]:

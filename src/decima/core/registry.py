@@ -39,6 +39,7 @@ class Registry(Generic[Member]):
         group: Group of entry points that hold members.
         adopt: Function of a name and an object from outside that makes a member of it.
         gone: Of names that are gone, the last version that has them and what to use instead.
+        elsewhere: What the message says about an unknown name that others have; an empty text for one that none has.
     """
 
     def __init__(
@@ -52,9 +53,10 @@ class Registry(Generic[Member]):
         group: str = "",
         adopt: Callable[[str, Any], Member] | None = None,
         gone: Mapping[str, str] | None = None,
+        elsewhere: Callable[[str], str] = lambda _: "",
     ) -> None:
         self._what, self._error, self._others = what, error, others
-        self._group, self._adopt, self._gone = group, adopt, gone or {}
+        self._group, self._adopt, self._gone, self._elsewhere = group, adopt, gone or {}, elsewhere
         self._modules, self._package = dict(modules or {}), package
         self._members: dict[str, Member] = {}
         self._texts: dict[str, Member] = {}  # what texts such as file.py:NAME were found to mean
@@ -118,7 +120,8 @@ class Registry(Generic[Member]):
                 raise self._error(f"{self._what} {name!r} is gone: {self._gone[name]}")
             names = self.names()
             known = ", ".join(filter(None, (*names, self._others)))
-            raise self._error(f"unknown {self._what} {name!r:.60}{hint(name, names)}; known: {known}")
+            unknown = f"unknown {self._what} {name!r:.60}{hint(name, names)}; known: {known}"
+            raise self._error(self._elsewhere(name) or unknown)
         return self._members[name]
 
     def split(self, text: str) -> tuple[str, str]:

@@ -224,6 +224,12 @@ def get_system(name: str) -> System:
     return SYSTEMS.find(present_name(name))
 
 
+def scheduler_elsewhere(name: str) -> str:
+    """Sentence about a scheduler of another system; empty where none has it."""
+    systems = [each for each in SYSTEM_MODULES if name in get_system(each).list_schedulers()]
+    return f"scheduler {name!r} is of system {systems[0]!r} (--system {systems[0]}), not of this one" if systems else ""
+
+
 def system_of(settings: SystemSettings) -> System:
     """System that settings belong to; loaded systems are tried first.
 

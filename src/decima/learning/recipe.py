@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import yaml
-
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_value
 from decima.core.registry import Registry
@@ -16,7 +14,7 @@ from decima.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from decima.learning.algorithms.imitation import ImitationConfig
 from decima.learning.algorithms.interface import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
-from decima.learning.configuration import Budget, Configuration, choice
+from decima.learning.configuration import Budget, Configuration, choice, read_yaml
 
 # Named recipes, as fields that differ from the defaults; systems register theirs.
 RECIPES: Registry[Mapping[str, Any]] = Registry(
@@ -221,15 +219,7 @@ class Recipe:
         Raises:
             ConfigError: The file cannot be read, is not a mapping, or holds an unknown name or a bad value.
         """
-        path = Path(path)
-        try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"cannot read recipe {path}: {error.strerror or error}") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"recipe {path} is not YAML: {' '.join(str(error).split())}") from error
-        if not isinstance(content, dict):
-            raise ConfigError(f"recipe {path} must hold fields and values, got {type(content).__name__}")
+        content = read_yaml(path := Path(path))
         base = content.pop("base", "paper")
         try:
             return cls.named(base, task, **({"name": path.stem} | _typed(content)))

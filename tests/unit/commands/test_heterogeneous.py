@@ -87,16 +87,6 @@ def test_compare(folder):
     assert "best of 3 schedulers on" in line
 
 
-def test_import(folder):
-    path = write_json(folder / "workflow.json", WORKFLOW)
-    out = folder / "instance.json"
-    succeed("workload", "import", path, path, "--out", out, "--speeds", "1+2", "--rate", 10)
-    instance = load_instance(out)
-    assert instance.work.tolist() == [2.0, 3.0, 2.0, 3.0]
-    assert instance.cluster.speeds.tolist() == [1.0, 2.0]
-    assert "takes 3.5 s" in succeed(*SIMULATE, "heft", "--jobs", out)
-
-
 def test_a_bad_instance_is_refused_by_every_verb_that_reads_one(folder):
     """What may be wrong: tests/unit/systems/heterogeneous/test_model.py."""
     nodes = [{"name": "a", "work": 2.0}, {"name": "b", "work": 3.0}]
@@ -121,7 +111,8 @@ def test_the_instance_that_is_read_is_not_written_and_bad_workflows_are_refused(
     )
     assert (folder / "jobs.json").read_text() == content
     flow = write_json(folder / "flow.json", WORKFLOW | {"schemaVersion": "9.9"})
-    assert "version '9.9' of WfFormat" in refuse("workload", "import", flow, "--out", folder / "new.json")
+    write = ("workload", "write", *HETEROGENEOUS, "--out", folder / "new.json")
+    assert "version '9.9' of WfFormat" in refuse(*write, "--jobs", flow)
     flow.write_text(json.dumps(WORKFLOW)[:60])
-    assert "is not JSON" in refuse("workload", "import", flow, "--out", folder / "new.json")
+    assert "is not JSON" in refuse(*write, "--jobs", flow)
     assert not (folder / "new.json").exists()

@@ -60,6 +60,9 @@ def test_resume_needs_no_other_option(run_folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     line = succeed("train", "--resume", "--out", copy, "--iterations", 4)
     assert ": 4 iterations, best " in line
+    for content in ("", "[", "3", "[1]"):
+        (copy / "command.json").write_text(content)
+        assert "cannot resume: " in refuse("train", "--resume", "--out", copy)
 
 
 def test_resume_goes_on_and_another_policy_name_is_taken(run_folder, tmp_path):

@@ -11,6 +11,8 @@ from decima.app import VERBS, app
 from decima.commands.checkout import MEASURING, PIPELINE
 from decima.commands.shared.examples import EXAMPLES
 from decima.commands.shared.verbs import RENAMED, SYSTEMS
+from decima.core.errors import UnknownSchedulerError
+from decima.core.system import get_system
 from decima.systems.cloud import list_placements
 from decima.systems.heterogeneous import list_schedulers as list_heterogeneous
 from decima.systems.spark.schedulers import list_schedulers
@@ -105,6 +107,10 @@ class TestEverySystem:
         for words in (("simulate", "--scheduler", f"{name}x"), ("compare", f"{name}x")):
             sentence = refuse(*words, "--system", system, *SMALL[system])
             assert sentence.startswith(f"unknown scheduler '{name}x'; did you mean '")
+        others = {name: other for other in reversed(SYSTEMS) for name in SCHEDULERS[other]()}
+        for name in others.keys() - SCHEDULERS[system]() - {"remote"}:  # gone from one of them
+            with pytest.raises(UnknownSchedulerError, match=f"^scheduler '{name}' is of system '{others[name]}' .*not"):
+                get_system(system).make_scheduler(name)
 
     def test_options_of_schedulers_are_checked(self, system):
         name = sorted(SCHEDULERS[system]())[0]

@@ -211,7 +211,7 @@ def test_numbers_of_this_project_are_filled_from_tables():
 
 
 def test_verdicts_are_those_of_one_list():
-    page = (accounts.checkout() / "docs" / "accounts" / "index.md").read_text(encoding="utf-8")
+    page = (accounts.checkout() / "docs" / "claims.md").read_text(encoding="utf-8")
     for verdict, meaning in accounts.VERDICTS.items():
         assert f"- *{verdict}*: {meaning}" in page
 

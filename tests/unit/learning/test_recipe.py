@@ -83,14 +83,19 @@ def test_overrides_as_a_command_line_gives_them():
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("- 1\n", "must hold fields"), ("a: [\n", "is not YAML"), ("rollouts: 0\n", "r.yaml: recipe: rollouts")],
+    [
+        ("- 1\n", "must hold fields"),
+        ("", "must hold fields and values, got None"),
+        ("a: [\n", "is not YAML"),
+        ("rollouts: 0\n", "r.yaml: recipe: rollouts"),
+    ],
 )
 def test_bad_files(content, message, tmp_path):
     path = tmp_path / "r.yaml"
     path.write_text(content)
     with pytest.raises(ConfigError, match=message):
         Recipe.load(path)
-    with pytest.raises(ConfigError, match=r"cannot read recipe .*none\.yaml: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read .*none\.yaml: No such file"):
         Recipe.load(tmp_path / "none.yaml")
     with pytest.raises(ConfigError, match=r"unknown recipe 'slow'; known: .*fast-batch, .*paper, .*fast"):
         Recipe.named("slow")

@@ -7,7 +7,6 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError, DecimaError, WorkloadError
-from decima.systems.heterogeneous.json_format import import_wfcommons
 from decima.systems.heterogeneous.optimum.exact import optimum
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
 from decima.workload.task_graphs import read_task_graph
@@ -104,7 +103,7 @@ def test_one_graph_in_every_format(name, put):
             for parent, size in zip(above, graph.data_mb[child], strict=True)}  # fmt: skip
     without = name.endswith(".stg")
     assert sent == {(0, 1): 0.0 if without else 2.0, (0, 2): 0.0, (1, 2): 0.0 if without else 1.0}
-    # On the Spark cluster, drawn from as well; on heterogeneous executors, as an instance and imported.
+    # On the Spark cluster, drawn from as well; on heterogeneous executors as an instance.
     assert decima.load(path).jobs[0].profile.critical_path_ms == 10_500.0
     assert decima.simulate(f"file:{path},n=2", executors=2).makespan_s >= 10.5
     same = read_instance(str(path), ClusterOptions(speeds="1+1", rate=1.0))
@@ -112,7 +111,6 @@ def test_one_graph_in_every_format(name, put):
     assert optimum(same).makespan_s == 10.5
     drawn = read_instance(str(path), ClusterOptions(executors=3))
     assert drawn.work / 2.85 == pytest.approx([3.5, 5.0, 2.0])
-    assert import_wfcommons(path).work.tolist() == [3.5, 5.0, 2.0]
 
 
 def test_optima_with_communication(put):
@@ -165,11 +163,7 @@ BAD = {
 def test_one_sentence_about_what_is_not_read(name, put):
     content, sentence = BAD[name]
     path = put(name, content)
-    for read in (
-        lambda: decima.load(path),
-        lambda: read_instance(str(path), ClusterOptions(speeds="1+1")),
-        lambda: import_wfcommons(path),
-    ):
+    for read in (lambda: decima.load(path), lambda: read_instance(str(path), ClusterOptions(speeds="1+1"))):
         with pytest.raises(DecimaError, match=sentence) as caught:
             read()
         assert "\n" not in str(caught.value)

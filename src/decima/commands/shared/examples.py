@@ -44,7 +44,6 @@ EXAMPLES = {
     "workload write": "workload write embedded:n=20 --out jobs.json",
     "workload write --system heterogeneous": "workload write --system heterogeneous --jobs canonical --out plan.json",
     "workload check": "workload check schedule.json --jobs plan.json",
-    "workload import": "workload import workflow.json --out instance.json",
     "workload vms": "workload vms",
     "workload from-spark": "workload from-spark /var/spark-events --out jobs.parquet",
     "bench list": "bench list",

@@ -126,7 +126,7 @@ RENAMED = {
     "plan optimum": "optimum --system heterogeneous",
     "plan bound": "optimum bound --system heterogeneous",
     "plan check": "workload check",
-    "plan import": "workload import",
+    "plan import": "workload write --system heterogeneous",
     "plan schedulers": "schedulers --system heterogeneous",
     "cloud": "simulate --system cloud",
     "cloud simulate": "simulate --system cloud",
@@ -148,6 +148,7 @@ REMOVED |= {
     "bench --many": "expected decima bench score DIR/*.py",
     "data --force": "damaged files are fetched again without it",
     "spark slim": _LAST,
+    "workload import": "expected decima workload write --system heterogeneous --jobs FILE",
     "workload alibaba": "expected decima workload write alibaba:part=test --out FILE",
 }
 REMOVED |= dict.fromkeys(("simulate --service", "compare --service"), "expected --scheduler remote:HOST:PORT")

@@ -86,7 +86,7 @@ def number(where: str, name: str, text: str, *, least: float = 0.0, above: bool 
     """
     value = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not (least < value if above else least <= value) or value > _LARGEST:
-        bound = f"above {least:g}" if above else f"of at least {least:g}"
+        bound = f"up to {_LARGEST:g}" if value > _LARGEST else f"{'above' if above else 'of at least'} {least:g}"
         raise WorkloadError(f"{where}: {name} is {text!r}; expected a number {bound}")
     return value
 

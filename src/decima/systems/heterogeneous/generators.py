@@ -19,6 +19,8 @@ from decima.workload.measured import measured_profiles
 from decima.workload.profile import JobProfile
 from decima.workload.sources import get_source
 
+MOST_NODES = 1_000_000  # a minute to draw
+
 
 def random_dag(
     nodes: int = 40,
@@ -54,6 +56,7 @@ def random_dag(
     """
     for name, value, least in (("nodes", nodes, 1), ("executors", executors, 1), ("out_degree", out_degree, 1)):
         check_whole(name, value, least=least)
+    _check_nodes("nodes", nodes, nodes)
     if not is_number(shape) or not 0.0 < shape < math.inf:
         raise ConfigError(f"shape is {shape!r}; expected a finite number above 0")
     rng = _generator(seed)
@@ -99,6 +102,7 @@ def gaussian_elimination(
     """
     check_whole("size", size, least=2)
     check_whole("executors", executors, least=1)
+    _check_nodes("size", size, (size**2 + size - 2) // 2)
     number: dict[tuple[int, int], int] = {}
     for step in range(size - 1):
         for column in range(step, size):
@@ -134,6 +138,7 @@ def fft(points: int = 8, executors: int = 4, seed: int = 0, *, ccr: float = 1.0,
     if points & (points - 1):
         raise ConfigError(f"points is {points}; expected a power of 2")
     calls = 2 * points - 1
+    _check_nodes("points", points, calls + points * (points.bit_length() - 1))
     edges = [((child - 1) // 2, child) for child in range(1, calls)]
     level = [int(math.log2(node + 1)) for node in range(calls)]
     above = list(range(points - 1, calls))
@@ -145,6 +150,11 @@ def fft(points: int = 8, executors: int = 4, seed: int = 0, *, ccr: float = 1.0,
             edges += [(above[entry], row[entry]), (above[entry ^ (1 << stage)], row[entry])]
         above = row
     return _with_costs(f"fft-{points}", len(level), edges, executors, _generator(seed), ccr, beta, level)
+
+
+def _check_nodes(name: str, value: int, nodes: int) -> None:
+    if nodes > MOST_NODES:
+        raise ConfigError(f"{name} is {value}; expected a job of at most {MOST_NODES:,} nodes")
 
 
 def _generator(seed: int) -> np.random.Generator:

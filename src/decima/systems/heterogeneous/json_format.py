@@ -13,7 +13,6 @@ from decima.systems.heterogeneous.checking import InvalidScheduleError, number
 from decima.systems.heterogeneous.cluster import Cluster
 from decima.systems.heterogeneous.result import Schedule
 from decima.systems.heterogeneous.workload import Instance, Job
-from decima.workload.task_graphs import read_task_graph
 
 
 def load_instance(path: str | os.PathLike, cluster: Cluster | None = None) -> Instance:
@@ -187,26 +186,3 @@ def _list(value: Any, where: str) -> list:
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def import_wfcommons(path: str | os.PathLike, *, arrival_s: float = 0.0) -> Job:
-    """Read a task graph as a job of nodes (tasks), work (runtimes) and data (files).
-
-    The data of an edge is the files that the child reads of the parent. The work is the runtime in seconds, as on an
-    executor of speed 1; the data is in MB. What a task reads of files that no parent writes is not counted.
-
-    Args:
-        path: The file.
-        arrival_s: When the job arrives, seconds.
-
-    Raises:
-        DataUnavailableError: The file cannot be read.
-        WorkloadError: The file has another format or version, or lacks tasks, runtimes or sizes of files.
-    """
-    flow = read_task_graph(path)
-    if flow is None:
-        read_document(path)  # says what is wrong with JSON
-        raise WorkloadError(f"{path}: workflow is missing; expected a workflow of WfCommons")
-    edges = [(parent, child) for child, parents in enumerate(flow.parents) for parent in parents]
-    data = [size for sizes in flow.data_mb for size in sizes]
-    return Job(flow.name, np.array(flow.runtime_s), edges, data, arrival_s, flow.tasks)

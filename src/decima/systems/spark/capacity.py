@@ -356,7 +356,7 @@ def read_sizes(text: str) -> tuple[int, ...]:
     """
     sizes: set[int] = set()
     for part in text.split("+"):
-        first, _, last = part.partition("-")
+        first, _, last = part.partition("-") if part[:1] != "-" else (part, "", "")
         low = read_value(first, int, "--executors")
         high = read_value(last, int, "--executors") if last else low
         if not 1 <= low <= high or high - low > 10_000:

@@ -159,6 +159,7 @@ BAD_VMS = {
     "NaN price": (VMS.replace("0.7", "nan"), "line 3: price_per_hour is 'nan'"),
     "no cores": (VMS.replace("big,16", "big,0"), "line 3: cores is '0'"),
     "no quantity": (VMS.replace("64,1", "64,0"), "line 3: quantity is '0'"),
+    "huge quantity": (VMS.replace("64,1", "64,1e20"), "line 3: quantity is '1e20'; expected a number up to 1e.12"),
     "listed twice": (VMS.replace("big", "small"), "line 3: type 'small' is listed twice"),
     "tiny price": (VMS.replace("0.7", "5e-324"), "line 3: VM type big: price_per_hour is 5e-324"),
     "no name": (VMS.replace("big", ""), "line 3: type is empty"),

@@ -21,7 +21,6 @@ from decima.systems.heterogeneous.generators import (
     shuffle_bytes,
     tpch_instance,
 )
-from decima.systems.heterogeneous.json_format import import_wfcommons
 from decima.systems.heterogeneous.sources import ClusterOptions, read_instance
 from decima.workload import synthetic_batch
 from decima.workload.profile import JobProfile, Stage
@@ -169,7 +168,7 @@ NEW = {
 def test_wfcommons(body, tmp_path):
     path = tmp_path / "workflow.json"
     path.write_text(json.dumps(body))
-    job = import_wfcommons(path)
+    (job,) = read_instance(str(path), ClusterOptions(speeds="1+1")).jobs
     assert job.nodes == ("t1", "t2")
     assert job.work.tolist() == [3.5, 10.0]
     assert job.edges.tolist() == [[0, 1]]
@@ -201,10 +200,10 @@ def test_malformed_workflows(good, change, sentence, tmp_path):
     path = tmp_path / "workflow.json"
     path.write_text(json.dumps(body))
     with pytest.raises(WorkloadError, match=sentence):
-        import_wfcommons(path)
+        read_instance(str(path))
     path.write_text(json.dumps(good)[:200])
     with pytest.raises(WorkloadError, match="is not JSON"):
-        import_wfcommons(path)
+        read_instance(str(path))
 
 
 def test_texts():

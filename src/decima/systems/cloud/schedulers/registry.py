@@ -14,6 +14,7 @@ from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerErro
 from decima.core.grammar import Option, read_options, split_options
 from decima.core.record import Record
 from decima.core.registry import Registry, SchedulerEntry
+from decima.core.system import scheduler_elsewhere
 from decima.systems.cloud.schedulers import compiled
 from decima.systems.cloud.schedulers.compiled import added_costs
 from decima.systems.cloud.settings import PlacementSettings
@@ -45,6 +46,7 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
     error=UnknownSchedulerError,
     group="decima.cloud.schedulers",
     adopt=lambda name, item: SchedulerEntry.adopted(name, item, "decide", "run_episode"),
+    elsewhere=scheduler_elsewhere,
     gone={"ilp_highs": "expected 'ilp', which solves the same program"},
 )
 
@@ -128,8 +130,8 @@ def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> An
             raise ConfigError("parameters are for rules given by name")
         return scheduler
     name, _ = SCHEDULERS.split(scheduler)
-    _, texts = split_options(scheduler, name=name)
     entry = SCHEDULERS.find(name)
+    _, texts = split_options(scheduler, name=name)
     values = read_options(texts, entry.options, f"scheduler {scheduler!r}")
     if unknown := [key for key in parameters if key not in entry.keys]:
         known = ", ".join(entry.keys) or "none"

@@ -18,6 +18,7 @@ from decima.core.decision import Parameter
 from decima.core.errors import ConfigError, DecimaError, SchedulerError, UnknownSchedulerError
 from decima.core.grammar import Option, hint, read_fields, read_value, split_options
 from decima.core.registry import Registry, SchedulerEntry
+from decima.core.system import scheduler_elsewhere
 from decima.systems.heterogeneous.checking import InvalidScheduleError
 from decima.systems.heterogeneous.engine import ListRule
 from decima.systems.heterogeneous.result import Schedule, validate
@@ -148,6 +149,7 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
         "best_plan": "decima.systems.heterogeneous.policy.scheduler",
         "best_sample": "decima.systems.heterogeneous.policy.scheduler",
     },
+    elsewhere=scheduler_elsewhere,
     error=UnknownSchedulerError,
     group="decima.heterogeneous.schedulers",
     gone={

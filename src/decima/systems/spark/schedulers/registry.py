@@ -21,6 +21,7 @@ from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.core.files import read_json
 from decima.core.grammar import Option, hint, read_options, read_value, split_options
 from decima.core.registry import Registry, SchedulerEntry
+from decima.core.system import scheduler_elsewhere
 from decima.systems.spark.schedulers.interface import (
     CompiledScheduler,
     Decision,
@@ -83,6 +84,7 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
     error=UnknownSchedulerError,
     group="decima.schedulers",
     adopt=lambda name, item: SchedulerEntry.adopted(name, item, "decide"),
+    elsewhere=scheduler_elsewhere,
     gone={"lookahead": "version 0.2.0 is the last one that has it; entry_srw has most of its gain on streams"},
 )
 
