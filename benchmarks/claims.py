@@ -10,6 +10,8 @@ Run from the checkout: ``python -m benchmarks.claims PART ...``. Each part write
 - ``cloud_ilp``: the integer program of the placement paper in 18 readings.
 - ``cloud_bound``: what no placement of its traces can be cheaper than.
 - ``batch_room``: best schedules of known batches over the budget of the search, also with the tail of the paper.
+- ``beside_averages``: makespans, large jobs, busy times: claims that are not about the average.
+- ``actor_critic``: Algorithm 1 of the Lachesis paper, as it is stated and with a baseline.
 - ``tail``: work that the largest jobs of six sizes hold, and the most with seven, whatever their weights.
 - ``trace_stages``: stages of the jobs of the public trace.
 - ``sweet_spots``: sweet spots of Figure 2 by what counts as close to the shortest run time.
@@ -32,19 +34,37 @@ from decima.evaluation.statistics import mean_interval, paired_change
 from decima.plotting.curves import sweet_spot
 from decima.systems.cloud import PlacementSettings, parse_placement_jobs, simulate
 from decima.systems.cloud.optimum.search import Problem
-from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.alibaba.source import read_trace
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import get_source, parse_jobs
+from experiments.accounts import RUN
+from experiments.decima.s07_packing import cases, graphene_forms
 from experiments.heterogeneous.instances import BOUND, OURS, PAPER, changes, drawn, means, schedule_rows, text
+from experiments.params import run_params
+from experiments.results import results_folder
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
 CCR, JOBS, BATCHES = (1, 5, 10, 20, 40), (20, 100), 10
-ROOM = (("all alike", 12, 8000), ("tail", 12, 8000))
+ROOM = (("all alike", 40, 8000), ("tail", 40, 8000), ("all alike, long", 12, 32000))
+BESIDE = ("decima:policy=tpch-batch-random", "decima:policy=tpch-stream-continuing")
+#: Algorithm 1 of the Lachesis paper as it is stated, and with returns as targets, beyond a baseline.
+AGENTS = {
+    "as stated": ("lachesis-batch", 240, []),
+    "with a baseline": (
+        "lachesis-batch:jobs=20,ccr=5,executors=50",
+        40,
+        [
+            *("recipe.sequences=4", "recipe.rollouts=8", "recipe.episode_start_s=none", "recipe.validate_every=5"),
+            *("recipe.trace=1", "recipe.baseline=regression", "recipe.scaled=true", "recipe.critic_steps=3"),
+            *("recipe.lr_start=0.003", "recipe.critic_lr=0.003"),
+        ],
+    ),
+}
+BUDGETS = (500, 1000, 2000, 4000, 8000, 16000, 32000)
 #: Those whose curves Figures 7 and 8 of the Lachesis paper show beside its own, and a training that did not learn.
 FILLINGS = ("in order", "largest room first", "spread")
 SHOWN, UNLEARNED = ("fifo_deft", "heft", "tdca", "decima_deft"), "decima_deft/not learned"
@@ -194,31 +214,120 @@ def sweet_spots() -> pandas.DataFrame:
     )
 
 
-def batch_room(cases: Iterable[tuple[str, int, int]] = ROOM) -> pandas.DataFrame:
+def batch_room() -> pandas.DataFrame:
     """Mean JCT in seconds of batches of 20 jobs on 50 executors, mean durations; change against fair sharing.
 
-    Args:
-        cases: Sizes of the jobs, number of batches, most schedules of the search.
+    One search per batch gives all budgets. Its rows are kept as they come, so that a run goes on where one ended.
     """
     source, settings = get_source("tpch"), Settings.of_mode("paper", executors=50, durations="mean")
     schedulers = ["fair", "weighted_fair", "capped_srw", "decima:policy=tpch-batch-entry"]
+    path = RESULTS / "batch_room_batches.csv"
+    kept = pandas.read_csv(path) if path.exists() else pandas.DataFrame(columns=["sizes", "batch"])
+    done = set(zip(kept["sizes"], kept["batch"], strict=True))
+    wanted = ((sizes, batch, most) for sizes, many, most in ROOM for batch in range(many))
+    for sizes, batch, most in (each for each in wanted if each[:2] not in done):
+        jobs = heavier(source, batch) if sizes == "tail" else source.batch(20, batch)
+        row = {name: score_matrix([jobs], [make_scheduler(name)], settings)[0][0] for name in schedulers}
+        curve = search_schedule(jobs, settings, most, seed=batch, workers=1).curve
+        for budget in (each for each in BUDGETS if each <= most):
+            row[f"search, {budget} schedules"] = min(each["best"] for each in curve if each["evaluations"] <= budget)
+        kept = pandas.concat([kept, pandas.DataFrame([{"sizes": sizes, "batch": batch} | row])])
+        kept.to_csv(path, index=False, float_format="%.4f")
     rows = []
-    for sizes, count, most in cases:
-        batches = [source.batch(20, seed) if sizes == "all alike" else heavier(source, seed) for seed in range(count)]
-        scores = {name: score_matrix(batches, [make_scheduler(name)], settings)[0] for name in schedulers}
-        scores["lower bound"] = np.array([lower_bound(batch, settings).avg_jct_s for batch in batches])
-        found, done = [None] * len(batches), 0
-        for budget in (each for each in (500, 1000, 2000, 4000, 8000) if each <= most):
-            found = [
-                search_schedule(batch, settings, budget - done, begin=begun, seed=budget + number)
-                for number, (batch, begun) in enumerate(zip(batches, found, strict=True))
-            ]
-            scores[f"search, {budget} schedules"] = np.array([each.avg_jct_s for each in found])
-            done = budget
-        for name, values in scores.items():
-            change, low, high = paired_change(values, scores["fair"])
+    for sizes, table in kept.groupby("sizes", sort=False):
+        for name in table.dropna(axis="columns").columns[2:]:
+            change, low, high = paired_change(table[name].to_numpy(), table["fair"].to_numpy())
             changed = {"change_percent": change, "low": low, "high": high} if name != "fair" else {}
-            rows.append({"sizes": sizes, "scheduler": name, "batches": count, "avg_jct_s": values.mean()} | changed)
+            means = {"batches": len(table), "avg_jct_s": table[name].mean()}
+            rows.append({"sizes": sizes, "scheduler": name} | means | changed)
+    return pandas.DataFrame(rows)
+
+
+def beside_averages() -> pandas.DataFrame:
+    """What claims say beside the average JCT, and its change in percent against the first scheduler of each case.
+
+    Busy times are the tenth (on streams), or the fifth (sizes of executors), in which that one has most jobs.
+    """
+    source, settings = get_source("tpch"), Settings.of_mode("paper", executors=50)
+    batches, streams = ([f"{name}{seed}" for seed in ("", "-2", "-3")] for name in BESIDE)
+    ten = {"sjf_cp": ["sjf_cp"], "fifo": ["fifo"], "fair": ["fair"], "decima": batches}
+    many = {name: [name] for name in ("weighted_fair", "capped_srw")} | {"on batches": batches, "on streams": streams}
+    many["average reward"] = ["decima:policy=tpch-stream-paper"]
+    tables = [_beside("ten jobs", ten, source.batches(range(100), 10), settings, 0.1)]
+    for gap in (25, 19, 17, 14):
+        tables.append(_beside(f"{gap} s", many, source.streams(range(10), 1000, gap), settings, 0.1))
+    grids = pandas.read_csv(results_folder(RUN) / "tables" / "packing" / "packing_grid.csv")
+    params = run_params(RUN)["packing"] | run_params(RUN)["appendix_g"]
+    trace = params["trace"] | {"executors": [params["trace"]["executors"]]}
+    one = {"interarrival_s": [params["interarrival_s"]], "trace": trace, "sequences": 0, "train_jobs": 0}
+    for case in cases(source, params | one):
+        graphene = graphene_forms(grids.query("workload == @case.workload and setting == @case.setting"))["graphene"]
+        policies = [f"decima:policy={name}" for name in case.policies["decima"]]
+        schedulers = {"graphene": [graphene], "decima": policies}
+        tables.append(_beside(case.workload, schedulers, case.test, case.cluster, 0.2))
+    return pandas.concat(tables)
+
+
+def _beside(
+    name: str, schedulers: Mapping[str, Sequence], workloads: Sequence[Workload], settings: Settings, share: float
+) -> pandas.DataFrame:
+    """Rows of one case. Intervals are over the training runs of a scheduler with several, else over workloads."""
+    found = []
+    for seed, jobs in enumerate(workloads):
+        busy = None
+        for scheduler, training in ((each, one) for each in schedulers for one in range(len(schedulers[each]))):
+            result = decima.simulate(jobs, schedulers[scheduler][training], cluster=settings, seed=seed)
+            table = result.jobs
+            if busy is None:
+                step_s = max(jobs.arrival_ms.max() / 2e5, 1.0)
+                times = np.arange(0.0, result.makespan_s, step_s)
+                active = _active(table, times)
+                busy = active >= np.quantile(active, 1.0 - share)
+            then = {
+                column: np.append(busy, False)[np.minimum(table[column] // step_s, len(busy)).astype(int)]
+                for column in ("arrival_s", "completion_s")
+            }
+            row = {
+                "avg_jct_s": result.avg_jct_s,
+                "makespan_s": result.makespan_s,
+                "five_ended_s": table["completion_s"].nsmallest(5).max(),
+                "largest_tenth_s": table.nlargest(len(table) // 10, "work_s")["jct_s"].mean(),
+                "longest_s": table["jct_s"].max(),
+                "busy_jobs": _active(table, times[busy]).mean(),
+                "busy_jct_s": table["jct_s"][then["arrival_s"]].mean(),
+                "busy_ended_per_min": then["completion_s"].sum() / (busy.sum() * step_s / 60.0),
+            }
+            found += [(scheduler, training, quantity, value) for quantity, value in row.items()]
+    columns = ["scheduler", "training", "quantity", "value"]
+    values = pandas.DataFrame(found, columns=columns).groupby(columns[:3], sort=False)["value"].apply(np.array)
+    first, rows = next(iter(schedulers)), []
+    for (scheduler, quantity), group in values.groupby(["scheduler", "quantity"], sort=False):
+        each = [paired_change(one, values[first, 0, quantity]) for one in group]
+        mean, _, low, high = mean_interval(np.array([change for change, _, _ in each]))
+        changed = (mean, low, high) if len(each) > 1 else each[0]
+        row = (name, scheduler, quantity, len(each), len(workloads), np.mean(list(group)))
+        rows.append((*row, *((None,) * 3 if scheduler == first else changed)))
+    columns = ["case", "scheduler", "quantity", "trainings", "runs", "mean", "change_percent", "low", "high"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _active(jobs: pandas.DataFrame, times: np.ndarray) -> np.ndarray:
+    """Jobs in the system at some times."""
+    arrived, ended = (np.searchsorted(np.sort(jobs[name]), times, "right") for name in ("arrival_s", "completion_s"))
+    return arrived - ended
+
+
+def actor_critic() -> pandas.DataFrame:
+    """Makespans over the bound (validation) when actor and critic learn to choose nodes, three seeds each."""
+    rows = []
+    for (variant, (jobs, iterations, differs)), seed in product(AGENTS.items(), range(3)):
+        out = Path("runs/actor-critic") / f"{variant.replace(' ', '-')}-{seed}"
+        if not (out / "policy.json").is_file():
+            agent = {"recipe": "paper", "architecture": "paper", "set": differs, "iterations": iterations}
+            decima.train(jobs, system="heterogeneous", seed=seed, workers=1, out=out, **agent)
+        scores = pandas.read_csv(out / "curve.csv")["val_greedy"].dropna().tolist()
+        row = {"variant": variant, "seed": seed, "iterations": iterations, "first": scores[0]}
+        rows.append(row | {"least": min(scores), "last": scores[-1]})
     return pandas.DataFrame(rows)
 
 
@@ -341,6 +450,8 @@ PARTS = {
         cloud_ilp,
         cloud_bound,
         batch_room,
+        beside_averages,
+        actor_critic,
         tail,
         trace_stages,
         sweet_spots,

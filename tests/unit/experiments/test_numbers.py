@@ -128,6 +128,23 @@ def test_wrong_numbers_are_found():
     assert len(list(unknown_percentages(right.replace("20.4", f"{wrong:.1f}")))) == 1
 
 
+SINGLE = {"FIFO": "fifo", "SJF-CP": "sjf_cp", "fair": "fair", "tuned weighted fair": "weighted_fair"}
+SINGLE |= {"capped shortest remaining work": "capped_srw", "Decima": "decima"}
+SINGLE |= {"Decima, imitation-pretrained": "decima_warm"}
+
+
+@pytest.mark.parametrize("label", SINGLE)
+def test_single_runs_are_those_of_the_tables(label):
+    page = re.sub(r" \(`tpch.+?\)", "", (ROOT / "docs" / "results.md").read_text(encoding="utf-8"))
+    tables = (results_folder(accounts.RUN) / "tables" / name / f"{name}.csv" for name in ("batch", "stream", "load"))
+    batches, streams, load = (table[table["scheduler"] == SINGLE[label]] for table in map(pandas.read_csv, tables))
+    columns = [batches, *(streams[streams["interarrival_s"] == gap] for gap in (14, 25, 45))]
+    cells = [f"{scores.mean():.1f} ± {scores.sem():.1f}" for scores in (each["avg_jct_s"] for each in columns)]
+    assert f"| {label} | {' | '.join(cells)} |" in page
+    means = load.groupby("interarrival_s")["avg_jct_s"].mean()[[45, 25, 19, 14, 13]]
+    assert f"| {label} | {' | '.join(f'{mean:,.{int(mean < 200)}f}' for mean in means)} |" in page
+
+
 @pytest.mark.parametrize(
     ("label", "batches", "streams"),
     [
