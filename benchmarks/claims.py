@@ -199,7 +199,7 @@ def sweet_spots() -> pandas.DataFrame:
 def batch_room() -> pandas.DataFrame:
     """Mean JCT in seconds of batches of 20 jobs on 50 executors, mean durations; change against fair sharing.
 
-    One search per batch gives all budgets. Its rows are kept as they come, so that a run goes on where one ended.
+    One search per batch gives all budgets. Its rows are kept as they come, so a run continues where one ended.
     """
     source, settings = get_source("tpch"), Settings.of_mode("paper", executors=50, durations="mean")
     schedulers = ["fair", "weighted_fair", "capped_srw", "decima:policy=tpch-batch-entry"]
@@ -226,7 +226,7 @@ def batch_room() -> pandas.DataFrame:
 
 
 def beside_averages() -> pandas.DataFrame:
-    """What claims say beside the average JCT, and its change in percent against the first scheduler of each case.
+    """Quantities of claims other than the average JCT, with changes in percent against the first scheduler of a case.
 
     Busy times are the tenth (on streams), or the fifth (sizes of executors), in which that one has most jobs.
     """
@@ -244,8 +244,7 @@ def beside_averages() -> pandas.DataFrame:
     one = {"interarrival_s": [params["interarrival_s"]], "trace": trace, "sequences": 0, "train_jobs": 0}
     for case in cases(source, params | one):
         graphene = graphene_forms(grids.query("workload == @case.workload and setting == @case.setting"))["graphene"]
-        policies = [f"decima:policy={name}" for name in case.policies["decima"]]
-        schedulers = {"graphene": [graphene], "decima": policies}
+        schedulers = {"graphene": [graphene], "decima": [f"decima:policy={each}" for each in case.policies["decima"]]}
         tables.append(_beside(case.workload, schedulers, case.test, case.cluster, 0.2))
     return pandas.concat(tables)
 
