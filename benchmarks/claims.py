@@ -1,20 +1,7 @@
 """Measurements that headline claims rest on and no experiment has: ``docs/claims.md`` shows them.
 
 Run from the checkout: ``python -m benchmarks.claims PART ...``. Each part writes ``benchmarks/results/<part>.csv``.
-
-- ``published_experiment``: the experiment of the README of the published code. Rows of others' simulators and of
-  weights that are not kept stay as they are.
-- ``lachesis_ccr``: all claims of the Lachesis paper at once, over the ratio of communication to computation.
-- ``graphene_stated``: Graphene* with the thresholds of its paper, not tuned.
-- ``strict_fair``: strictly equal shares against fair sharing in which executors stay with their job.
-- ``cloud_ilp``: the integer program of the placement paper in 18 readings.
-- ``cloud_bound``: what no placement of its traces can be cheaper than.
-- ``batch_room``: best schedules of known batches over the budget of the search, also with the tail of the paper.
-- ``tail``: work that the largest jobs of six sizes hold, and the most with seven, whatever their weights.
-- ``trace_stages``: stages of the jobs of the public trace.
-- ``sweet_spots``: sweet spots of Figure 2 by what counts as close to the shortest run time.
-- ``idle_offline``: what delays gain for a scheduler that knows all jobs.
-- ``idle_pair``: first come, first served and shortest first on the synthetic jobs of the paper on idle slots.
+What a part measures is in its docstring. Rows of others' simulators, and of weights that are not kept, stay.
 """
 
 import argparse
@@ -32,20 +19,35 @@ from decima.evaluation.statistics import mean_interval, paired_change
 from decima.plotting.curves import sweet_spot
 from decima.systems.cloud import PlacementSettings, parse_placement_jobs, simulate
 from decima.systems.cloud.optimum.search import Problem
-from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.alibaba.source import read_trace
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import get_source, parse_jobs
+from experiments.accounts import RUN
+from experiments.decima.s07_packing import cases, graphene_forms
 from experiments.heterogeneous.instances import BOUND, OURS, PAPER, changes, drawn, means, schedule_rows, text
+from experiments.params import run_params
+from experiments.results import results_folder
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
 CONTINUING = ("-continuing", "-continuing-2", "-continuing-3")
 CCR, JOBS, BATCHES = (1, 5, 10, 20, 40), (20, 100), 10
-ROOM = (("all alike", 12, 8000), ("tail", 12, 8000))
+ROOM = (("all alike", 40, 2000), ("tail", 40, 2000), ("all alike, long", 12, 8000))
+BESIDE = ("decima:policy=tpch-batch-random", "decima:policy=tpch-stream-continuing")
+#: Algorithm 1 of the Lachesis paper as it is stated, and with returns as targets, beyond a baseline.
+AGENTS = {
+    "as stated": ("lachesis-batch", 240, ""),
+    "with a baseline": (
+        "lachesis-batch:jobs=20,ccr=5,executors=50",
+        40,
+        "sequences=4 rollouts=8 episode_start_s=none validate_every=5 trace=1 baseline=regression scaled=true "
+        "critic_steps=3 lr_start=0.003 critic_lr=0.003",
+    ),
+}
+BUDGETS = (500, 1000, 2000, 4000, 8000)
 #: Those whose curves Figures 7 and 8 of the Lachesis paper show beside its own, and a training that did not learn.
 FILLINGS = ("in order", "largest room first", "spread")
 SHOWN, UNLEARNED = ("fifo_deft", "heft", "tdca", "decima_deft"), "decima_deft/not learned"
@@ -195,31 +197,118 @@ def sweet_spots() -> pandas.DataFrame:
     )
 
 
-def batch_room(cases: Iterable[tuple[str, int, int]] = ROOM) -> pandas.DataFrame:
+def batch_room() -> pandas.DataFrame:
     """Mean JCT in seconds of batches of 20 jobs on 50 executors, mean durations; change against fair sharing.
 
-    Args:
-        cases: Sizes of the jobs, number of batches, most schedules of the search.
+    One search per batch gives all budgets. Its rows are kept as they come, so a run continues where one ended.
     """
     source, settings = get_source("tpch"), Settings.of_mode("paper", executors=50, durations="mean")
     schedulers = ["fair", "weighted_fair", "capped_srw", "decima:policy=tpch-batch-entry"]
+    path = RESULTS / "batch_room_batches.csv"
+    kept = pandas.read_csv(path) if path.exists() else pandas.DataFrame(columns=["sizes", "batch"])
+    done = set(zip(kept["sizes"], kept["batch"], strict=True))
+    wanted = ((sizes, batch, most) for sizes, many, most in ROOM for batch in range(many))
+    for sizes, batch, most in (each for each in wanted if each[:2] not in done):
+        jobs = heavier(source, batch) if sizes == "tail" else source.batch(20, batch)
+        row = {name: score_matrix([jobs], [make_scheduler(name)], settings)[0][0] for name in schedulers}
+        curve = search_schedule(jobs, settings, most, seed=batch, workers=1).curve
+        for budget in (each for each in BUDGETS if each <= most):
+            row[f"search, {budget} schedules"] = min(each["best"] for each in curve if each["evaluations"] <= budget)
+        kept = pandas.concat([kept, pandas.DataFrame([{"sizes": sizes, "batch": batch} | row])])
+        kept.to_csv(path, index=False, float_format="%.4f")
     rows = []
-    for sizes, count, most in cases:
-        batches = [source.batch(20, seed) if sizes == "all alike" else heavier(source, seed) for seed in range(count)]
-        scores = {name: score_matrix(batches, [make_scheduler(name)], settings)[0] for name in schedulers}
-        scores["lower bound"] = np.array([lower_bound(batch, settings).avg_jct_s for batch in batches])
-        found, done = [None] * len(batches), 0
-        for budget in (each for each in (500, 1000, 2000, 4000, 8000) if each <= most):
-            found = [
-                search_schedule(batch, settings, budget - done, begin=begun, seed=budget + number)
-                for number, (batch, begun) in enumerate(zip(batches, found, strict=True))
-            ]
-            scores[f"search, {budget} schedules"] = np.array([each.avg_jct_s for each in found])
-            done = budget
-        for name, values in scores.items():
-            change, low, high = paired_change(values, scores["fair"])
+    for sizes, table in kept.groupby("sizes", sort=False):
+        for name in table.dropna(axis="columns").columns[2:]:
+            change, low, high = paired_change(table[name].to_numpy(), table["fair"].to_numpy())
             changed = {"change_percent": change, "low": low, "high": high} if name != "fair" else {}
-            rows.append({"sizes": sizes, "scheduler": name, "batches": count, "avg_jct_s": values.mean()} | changed)
+            means = {"batches": len(table), "avg_jct_s": table[name].mean()}
+            rows.append({"sizes": sizes, "scheduler": name} | means | changed)
+    return pandas.DataFrame(rows)
+
+
+def beside_averages() -> pandas.DataFrame:
+    """Quantities of claims other than the average JCT, with changes in percent against the first scheduler of a case.
+
+    Busy times are the tenth (on streams), or the fifth (sizes of executors), in which that one has most jobs.
+    """
+    source, settings = get_source("tpch"), Settings.of_mode("paper", executors=50)
+    batches, streams = ([f"{name}{seed}" for seed in ("", "-2", "-3")] for name in BESIDE)
+    ten = {"sjf_cp": ["sjf_cp"], "fifo": ["fifo"], "fair": ["fair"], "decima": batches}
+    many = {name: [name] for name in ("weighted_fair", "capped_srw")} | {"on batches": batches, "on streams": streams}
+    many["average reward"] = ["decima:policy=tpch-stream-paper"]
+    tables = [_beside("ten jobs", ten, source.batches(range(100), 10), settings, 0.1)]
+    for gap in (25, 19, 17, 14):
+        tables.append(_beside(f"{gap} s", many, source.streams(range(10), 1000, gap), settings, 0.1))
+    grids = pandas.read_csv(results_folder(RUN) / "tables" / "packing" / "packing_grid.csv")
+    params = run_params(RUN)["packing"] | run_params(RUN)["appendix_g"]
+    trace = params["trace"] | {"executors": [params["trace"]["executors"]]}
+    one = {"interarrival_s": [params["interarrival_s"]], "trace": trace, "sequences": 0, "train_jobs": 0}
+    for case in cases(source, params | one):
+        graphene = graphene_forms(grids.query("workload == @case.workload and setting == @case.setting"))["graphene"]
+        schedulers = {"graphene": [graphene], "decima": [f"decima:policy={each}" for each in case.policies["decima"]]}
+        tables.append(_beside(case.workload, schedulers, case.test, case.cluster, 0.2))
+    return pandas.concat(tables)
+
+
+def _beside(
+    name: str, schedulers: Mapping[str, Sequence], workloads: Sequence[Workload], settings: Settings, share: float
+) -> pandas.DataFrame:
+    """Rows of one case. Intervals are over the training runs of a scheduler with several, else over workloads."""
+    found = []
+    for seed, jobs in enumerate(workloads):
+        busy = None
+        for scheduler, training in ((each, one) for each in schedulers for one in range(len(schedulers[each]))):
+            result = decima.simulate(jobs, schedulers[scheduler][training], cluster=settings, seed=seed)
+            table = result.jobs
+            spans = table["arrival_s"], table["completion_s"]
+            if busy is None:
+                step_s = max(jobs.arrival_ms.max() / 2e5, 1.0)
+                times = np.arange(0.0, result.makespan_s, step_s)
+                active = _present(*spans, times)
+                busy = active >= np.quantile(active, 1.0 - share)
+            arrived, ended = (np.append(busy, False)[np.minimum(t // step_s, len(busy)).astype(int)] for t in spans)
+            row = {
+                "avg_jct_s": result.avg_jct_s,
+                "makespan_s": result.makespan_s,
+                "five_ended_s": table["completion_s"].nsmallest(5).max(),
+                "largest_tenth_s": table.nlargest(len(table) // 10, "work_s")["jct_s"].mean(),
+                "longest_s": table["jct_s"].max(),
+                "busy_jobs": _present(*spans, times[busy]).mean(),
+                "busy_jct_s": table["jct_s"][arrived].mean(),
+                "busy_ended_per_min": ended.sum() / (busy.sum() * step_s / 60.0),
+            }
+            found += [(scheduler, training, quantity, value) for quantity, value in row.items()]
+    columns = ["scheduler", "training", "quantity", "value"]
+    values = pandas.DataFrame(found, columns=columns).groupby(columns[:3], sort=False)["value"].apply(np.array)
+    first, rows = next(iter(schedulers)), []
+    for (scheduler, quantity), group in values.groupby(["scheduler", "quantity"], sort=False):
+        each = [paired_change(one, values[first, 0, quantity]) for one in group]
+        mean, _, low, high = mean_interval(np.array([change for change, _, _ in each]))
+        changed = (mean, low, high) if len(each) > 1 else each[0]
+        row = (name, scheduler, quantity, len(each), len(workloads), np.mean(list(group)))
+        rows.append((*row, *((None,) * 3 if scheduler == first else changed)))
+    columns = ["case", "scheduler", "quantity", "trainings", "runs", "mean", "change_percent", "low", "high"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _present(start: np.ndarray, end: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """How many of those that start and end then are there at some times."""
+    return np.subtract(*(np.searchsorted(np.sort(each), times, "right") for each in (start, end)))
+
+
+def actor_critic() -> pandas.DataFrame:
+    """Makespans over the bound (validation) when actor and critic learn to choose nodes, three seeds each."""
+    rows = []
+    for (variant, (jobs, iterations, differs)), seed in product(AGENTS.items(), range(3)):
+        out = Path("runs/actor-critic") / f"{variant.replace(' ', '-')}-{seed}"
+        if not (out / "policy.json").is_file():
+            agent = {"recipe": "paper", "architecture": "paper", "iterations": iterations}
+            agent["set"] = [f"recipe.{each}" for each in differs.split()]
+            decima.train(jobs, system="heterogeneous", seed=seed, workers=1, out=out, **agent)
+        curve = pandas.read_csv(out / "curve.csv")
+        scores, loss = curve["val_greedy"].dropna().tolist(), curve["critic_loss"]
+        row = {"variant": variant, "seed": seed, "iterations": iterations, "first": scores[0], "least": min(scores)}
+        rows.append(row | {"last": scores[-1], "first_loss": loss[:40].mean(), "last_loss": loss[-40:].mean()})
     return pandas.DataFrame(rows)
 
 
@@ -311,12 +400,7 @@ def _compared(
 ) -> pandas.DataFrame:
     """Mean JCT in seconds of schedulers, and the change of it in percent against the first, paired by seed.
 
-    Args:
-        schedulers: The first is the baseline.
-        jobs: What is scheduled.
-        seeds: How often.
-        mean_of: Some of the schedulers: several whose mean they stand for, per seed.
-        **settings: Of the cluster.
+    ``mean_of`` has, for some of the schedulers, several whose mean they stand for.
     """
     mean_of = mean_of or {}
     run = [*schedulers, *(each for several in mean_of.values() for each in several if each not in schedulers)]
@@ -332,23 +416,9 @@ def _compared(
     return pandas.DataFrame(rows)
 
 
-PARTS = {
-    part.__name__: part
-    for part in (
-        published_experiment,
-        lachesis_ccr,
-        graphene_stated,
-        strict_fair,
-        cloud_ilp,
-        cloud_bound,
-        batch_room,
-        tail,
-        trace_stages,
-        sweet_spots,
-        idle_offline,
-        idle_pair,
-    )
-}
+MEASURED = (published_experiment, lachesis_ccr, graphene_stated, strict_fair, cloud_ilp, cloud_bound, batch_room)
+MEASURED += (beside_averages, actor_critic, tail, trace_stages, sweet_spots, idle_offline, idle_pair)
+PARTS = {part.__name__: part for part in MEASURED}
 
 
 def main() -> None:
