@@ -1,10 +1,10 @@
 """Events in a compiled record: earliest time first, ties in order of insertion.
 
-Every subject has at most one event, with a code. A tournament of four at a time finds the earliest: a place holds the
-first of the four below it, subject s has the leaf ``heap_leaf + s``, and place 3 is the root. So a new time plays
-against places known beforehand, which processors load at once, and choices are arithmetic, which they need not guess.
+Every subject has at most one event, with a code. A tournament of four at a time finds the earliest: a node holds the
+first of the four below it, subject s has the leaf ``heap_leaf + s``, and node 3 is the root. So a new time plays
+against nodes known beforehand, which processors load at once, and choices are arithmetic, which they need not guess.
 
-A place holds two numbers: the bits of the time, and the order of insertion with code and subject.
+A node holds two numbers: the bits of the time, and the order of insertion with code and subject.
 """
 
 import numpy as np
@@ -19,17 +19,17 @@ _NEVER = 0x7FF << 52  # bits of an infinite time
 
 
 def heap_length(subjects: int) -> int:
-    """Length of ``heap_place`` for a number of subjects below 2^24."""
+    """Length of ``heap_node`` for a number of subjects below 2^24."""
     return 2 * ((subjects + 1) // 3 + _ROOT + subjects + 4)
 
 
 def heap_fields(extent: str) -> list[Field]:
     """Fields of events, ``extent`` of :func:`heap_length`; relocation leaves them behind."""
     sequence, leaf = "events pushed so far; breaks ties in time", "event heap: leaf of the first subject"
-    place = "event heap: [place, 2] bits of the time; (push counter << 2 | code) << 24 | subject"
+    node = "event heap: [node, 2] bits of the time; (push counter << 2 | code) << 24 | subject"
     return [
         *fields(I64, None, refers=LOCAL, sequence=sequence, heap_leaf=leaf, heap_size="events waiting"),
-        *fields(I64, extent, refers=LOCAL, heap_place=place),
+        *fields(I64, extent, refers=LOCAL, heap_node=node),
     ]
 
 
@@ -37,26 +37,26 @@ def heap_fields(extent: str) -> list[Field]:
 def heap_begin(state, subjects):
     """Let a number of subjects have no events; comes before all else."""
     state.heap_leaf = (subjects + 1) // 3 + _ROOT
-    for place in range(state.heap_leaf + subjects + 4):
-        state.heap_place[2 * place] = _NEVER
+    for node in range(state.heap_leaf + subjects + 4):
+        state.heap_node[2 * node] = _NEVER
 
 
 @njit
 def heap_time(state):
     """Time of the earliest event, infinite without one."""
-    return float(np.int64(state.heap_place[2 * _ROOT]).view(np.float64))
+    return float(np.int64(state.heap_node[2 * _ROOT]).view(np.float64))
 
 
 @njit
 def heap_code(state):
     """Code of the earliest event."""
-    return (state.heap_place[2 * _ROOT + 1] >> _SUBJECT_BITS) & _CODE
+    return (state.heap_node[2 * _ROOT + 1] >> _SUBJECT_BITS) & _CODE
 
 
 @njit
 def heap_subject(state):
     """Subject of the earliest event."""
-    return state.heap_place[2 * _ROOT + 1] & _SUBJECT
+    return state.heap_node[2 * _ROOT + 1] & _SUBJECT
 
 
 @njit(forceinline=True)
@@ -68,26 +68,26 @@ def _later(time, key, other, other_key):
 
 @njit(forceinline=True)
 def _play(state, subject, time, key, stop):
-    """Give a subject an event, and play up to the root; ``stop``: or to where it loses."""
-    places = state.heap_place
-    place = state.heap_leaf + subject
-    places[2 * place] = time
-    places[2 * place + 1] = key
-    while place > _ROOT:
-        first = 2 * (place ^ 1)
-        best, best_key = places[first], places[first + 1]
-        for other in (place ^ 2, place ^ 3):
-            later = _later(best, best_key, places[2 * other], places[2 * other + 1])
-            best += (places[2 * other] - best) & later
-            best_key += (places[2 * other + 1] - best_key) & later
+    """Give a subject an event and play to the root; ``stop``: until it loses."""
+    nodes = state.heap_node
+    node = state.heap_leaf + subject
+    nodes[2 * node] = time
+    nodes[2 * node + 1] = key
+    while node > _ROOT:
+        first = 2 * (node ^ 1)
+        best, best_key = nodes[first], nodes[first + 1]
+        for other in (node ^ 2, node ^ 3):
+            later = _later(best, best_key, nodes[2 * other], nodes[2 * other + 1])
+            best += (nodes[2 * other] - best) & later
+            best_key += (nodes[2 * other + 1] - best_key) & later
         later = _later(time, key, best, best_key)
         time += (best - time) & later
         key += (best_key - key) & later
         if stop and later:
             break
-        place = (place >> 2) + 2
-        places[2 * place] = time
-        places[2 * place + 1] = key
+        node = (node >> 2) + 2
+        nodes[2 * node] = time
+        nodes[2 * node + 1] = key
 
 
 @njit(forceinline=True)
@@ -105,7 +105,7 @@ def heap_repeat_top(state, time):
 
 @njit
 def heap_push(state, time, code, subject):
-    """Add an event, code below 4, of a subject that has none; later pushes lose ties."""
+    """Add an event of a subject that has none; codes are below 4."""
     state.heap_size += 1
     _enter(state, time, code, subject, True)
 
@@ -113,7 +113,7 @@ def heap_push(state, time, code, subject):
 @njit
 def heap_remove(state, subject):
     """Remove the event of a subject; returns its time."""
-    removed = float(np.int64(state.heap_place[2 * (state.heap_leaf + subject)]).view(np.float64))
+    removed = float(np.int64(state.heap_node[2 * (state.heap_leaf + subject)]).view(np.float64))
     state.heap_size -= 1
     _play(state, subject, _NEVER, 0, False)
     return removed

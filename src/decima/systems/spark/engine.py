@@ -539,7 +539,7 @@ def _unit_event_first(state):
     time = min(next_unit_ms(state), check_ms)
     if time == np.inf:
         return False
-    if state.heap_size > 0 and heap_time(state) <= time:
+    if heap_time(state) <= time:
         return False
     arrival = state.next_arrival < state.num_arrivals
     if arrival and state.job_arrival_ms[state.arrival_order[state.next_arrival]] <= time:
@@ -574,10 +574,8 @@ def _next_event(state):
     time = heap_time(state)
     if arrival:
         arrival_ms = state.job_arrival_ms[state.arrival_order[state.next_arrival]]
-        # Arrivals were there first, so they win ties.
-        arrival = state.heap_size == 0 or arrival_ms <= time
-        if arrival:
-            time = arrival_ms
+        arrival = arrival_ms <= time  # they were there first, so they win ties
+        time = min(time, arrival_ms)
     if time > state.time_limit_ms:
         if state.num_done < state.num_jobs:  # else only moves to jobs that are gone are left
             state.now_ms = state.time_limit_ms

@@ -81,7 +81,7 @@ class ClusterState(Record):
         tasks = tables.num_tasks + (2 * executors if elastic else 0)  # tasks that run again make it grow
         extents = {
             "executor": executors,
-            "event place": heap_length(executors),
+            "event node": heap_length(executors),
             "job list": tables.num_jobs,
             "stage list": tables.num_stages,
             "pool": tables.num_jobs + 1,

@@ -143,7 +143,7 @@ def _log_job_work(state, job):
 
 
 @njit
-def _log_executors_per_job(state, job):
+def _log_per_job(state, job):
     return log1p(float(state.num_executors) / state.num_active)
 
 
@@ -267,9 +267,7 @@ FEATURES = (
     Feature(
         "log_job_work", 1 / 4, "log(1 + unfinished tasks times nominal duration of the job, s)", _same, _log_job_work
     ),
-    Feature(
-        "executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _same, _log_executors_per_job
-    ),
+    Feature("executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _same, _log_per_job),
     Feature(
         "entry_cost", 1 / 20_000, "moving delay plus mean first-wave duration: executor-entry cost, ms", _entry_cost_ms
     ),

@@ -23,7 +23,7 @@ def job_allocation(state, job):
 
 @njit
 def destination_of(state, executor):
-    """Stage that an executor moves to; NONE where its job has finished."""
+    """Stage that an executor is on its way to; NONE where its job has finished."""
     stage = state.executor_destination[executor]
     return NONE if stage != NONE and state.job_state[state.stage_job[stage]] == FINISHED else stage
 

@@ -67,7 +67,7 @@ def _pop_timer(state):
 def timer_is_next(state):
     """Whether the earliest slot ends before every other event."""
     end_ms = state.slot_end_ms[state.timer_heap[0]]
-    if state.heap_size > 0 and heap_time(state) <= end_ms:
+    if heap_time(state) <= end_ms:
         return False
     if state.next_arrival < state.num_arrivals:
         return end_ms < state.job_arrival_ms[state.arrival_order[state.next_arrival]]

@@ -68,7 +68,7 @@ def _first_job(state, excess, limited, each):
         if state.job_frontier[job] == 0 or (best != NONE and rule.job_key[job] >= rule.job_key[best]):
             continue
         held = job_allocation(state, job)
-        full = not excess and held >= _share(state, job, each)
+        full = not excess and held >= (each if each > 0.0 else rule.job_share[job])
         if not full and limited and held > 0:
             full = held + 1 > rule.job_most[job]
             full = full and _deserted_stage(state, job) == NONE
@@ -77,11 +77,6 @@ def _first_job(state, excess, limited, each):
             if each > 0.0:
                 break
     return best
-
-
-@njit
-def _share(state, job, each):
-    return each if each > 0.0 else rule_of(state).job_share[job]
 
 
 @njit
@@ -101,7 +96,7 @@ def share_executors(state, stay_factor, stage_rule, leftover, limited=False, eac
     job = state.source_job
     offered = state.num_source
     if stay_factor >= 0.0 and job != NONE and state.job_state[job] == ACTIVE and state.job_frontier[job] > 0:
-        share = _share(state, job, each)
+        share = each if each > 0.0 else rule.job_share[job]
         keep = offered
         if job_held(state, job) > stay_factor * share:
             keep = min(offered, int(min(share, UNLIMITED)) - job_allocation(state, job))
@@ -117,7 +112,7 @@ def share_executors(state, stay_factor, stage_rule, leftover, limited=False, eac
         return
     stage = pick_stage(state, job, stage_rule)
     allocation = job_allocation(state, job)
-    used = int(min(_share(state, job, each), UNLIMITED)) - allocation
+    used = int(min(each if each > 0.0 else rule.job_share[job], UNLIMITED)) - allocation
     if excess:
         used = offered if leftover == 2 else (offered - 1) // state.num_frontier + 1
     most = int(rule.job_most[job] if limited else UNLIMITED)

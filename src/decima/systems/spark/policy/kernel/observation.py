@@ -158,8 +158,8 @@ def observe_job(state, job, first):
             changed = 1
     held = job_allocation(state, job)
     still = policy.net_seen_tasks[job] == tasks and policy.net_seen_held[job] == held
-    still = still and policy.net_seen_active[job] == state.num_active
-    still = still and not state.elastic  # where tasks run again, their number may fall
+    # Where executors come and go, tasks run again, and their number may fall.
+    still = still and policy.net_seen_active[job] == state.num_active and not state.elastic
     policy.net_seen_tasks[job] = tasks
     policy.net_seen_held[job] = held
     policy.net_seen_active[job] = state.num_active
