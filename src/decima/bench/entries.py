@@ -27,8 +27,8 @@ FORMS = HEURISTIC, POLICY, PLANNER, PYTHON, SERVICE = "heuristic", "policy", "pl
 LEARNED = ("alone", "warm", "residual")  # how policies came to their weights; two stored ones: joined by "and"
 # What the file of an entry may not name: events, which hold the ends of running tasks, chance, jobs to come.
 FUTURE = {
-    *("heap", "heap_code", "heap_subject", "event_code", "event_subject", "job_arrival_ms"),
-    *("heap_ms", "heap_event", "heap_order", "heap_size", "duration_rng", "duration_next", "arrival_order"),
+    *("heap", "heap_code", "heap_subject", "job_arrival_ms", "duration_rng", "duration_next"),
+    *("heap_ms", "heap_time", "heap_node", "heap_size", "arrival_order"),
     *("next_arrival", "num_arrivals", "busy_ms", "num_jobs", "num_stages", "values_ms"),
     *("loss_ms", "unit_loss_ms", "next_loss", "num_losses", "fault_rng", "fault_next"),
 }

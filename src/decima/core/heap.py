@@ -1,138 +1,119 @@
-"""Event heap in a compiled record: earliest time first, ties in order of insertion.
+"""Events in a compiled record: earliest time first, ties in order of insertion.
 
-An event is (time, order, code, subject). The record that holds the heap has the fields of :func:`heap_fields`;
-``heap_event`` packs code and subject into one number.
+Every subject has at most one event, with a code. A tournament of four at a time finds the earliest: a node holds the
+first of the four below it, subject s has the leaf ``heap_leaf + s``, and node 3 is the root. So a new time plays
+against nodes known beforehand, which processors load at once, and choices are arithmetic, which they need not guess.
+
+A node holds two numbers: the bits of the time, and the order of insertion with code and subject.
 """
 
-from decima.core.jit import njit
-from decima.core.record import F64, I64, LOCAL, Field, fields
+import numpy as np
 
-_SUBJECT_BITS = 32
-_SUBJECT = (1 << _SUBJECT_BITS) - 1
+from decima.core.jit import njit
+from decima.core.record import I64, LOCAL, Field, fields
+
+_ROOT = 3
+_SUBJECT_BITS, _CODE_BITS = 24, 2
+_SUBJECT, _CODE = (1 << _SUBJECT_BITS) - 1, (1 << _CODE_BITS) - 1
+_NEVER = 0x7FF << 52  # bits of an infinite time
+
+
+def heap_length(subjects: int) -> int:
+    """Length of ``heap_node`` for a number of subjects below 2^24."""
+    return 2 * ((subjects + 1) // 3 + _ROOT + subjects + 4)
 
 
 def heap_fields(extent: str) -> list[Field]:
-    """Fields of a heap of at most ``extent`` events; relocation leaves them behind."""
-    order, event = "event heap: push counter", "event heap: code << 32 | subject"
+    """Fields of events, ``extent`` of :func:`heap_length`; relocation leaves them behind."""
+    sequence, leaf = "events pushed so far; breaks ties in time", "event heap: leaf of the first subject"
+    node = "event heap: [node, 2] bits of the time; (push counter << 2 | code) << 24 | subject"
     return [
-        *fields(
-            I64, None, refers=LOCAL, sequence="events pushed so far; breaks ties in time", heap_size="events waiting"
-        ),
-        *fields(F64, extent, refers=LOCAL, heap_ms="event heap: time"),
-        *fields(I64, extent, refers=LOCAL, heap_order=order, heap_event=event),
+        *fields(I64, None, refers=LOCAL, sequence=sequence, heap_leaf=leaf, heap_size="events waiting"),
+        *fields(I64, extent, refers=LOCAL, heap_node=node),
     ]
 
 
 @njit
-def event_code(event):
-    """Code of the event in an entry of ``heap_event``."""
-    return event >> _SUBJECT_BITS
+def heap_begin(state, subjects):
+    """Let a number of subjects have no events; comes before all else."""
+    state.heap_leaf = (subjects + 1) // 3 + _ROOT
+    for node in range(state.heap_leaf + subjects + 4):
+        state.heap_node[2 * node] = _NEVER
 
 
 @njit
-def event_subject(event):
-    """Subject in an entry of ``heap_event``."""
-    return event & _SUBJECT
+def heap_time(state):
+    """Time of the earliest event, infinite without one."""
+    return float(np.int64(state.heap_node[2 * _ROOT]).view(np.float64))
 
 
 @njit
 def heap_code(state):
     """Code of the earliest event."""
-    return event_code(state.heap_event[0])
+    return (state.heap_node[2 * _ROOT + 1] >> _SUBJECT_BITS) & _CODE
 
 
 @njit
 def heap_subject(state):
     """Subject of the earliest event."""
-    return event_subject(state.heap_event[0])
+    return state.heap_node[2 * _ROOT + 1] & _SUBJECT
 
 
 @njit(forceinline=True)
-def _sift_down(state, hole, time, sequence, event):
-    times = state.heap_ms
-    order = state.heap_order
-    events = state.heap_event
-    size = state.heap_size
-    child = 2 * hole + 1
-    while child < size:
-        right = child + 1
-        if right < size and (
-            times[right] < times[child] or (times[right] == times[child] and order[right] < order[child])
-        ):
-            child = right
-        if times[child] > time or (times[child] == time and order[child] > sequence):
+def _later(time, key, other, other_key):
+    """All bits set if an event comes after another one, else none."""
+    ahead = other - time
+    return (other_key - key if ahead == 0 else ahead) >> 63
+
+
+@njit(forceinline=True)
+def _play(state, subject, time, key, stop):
+    """Give a subject an event and play to the root; ``stop``: until it loses."""
+    nodes = state.heap_node
+    node = state.heap_leaf + subject
+    nodes[2 * node] = time
+    nodes[2 * node + 1] = key
+    while node > _ROOT:
+        first = 2 * (node ^ 1)
+        best, best_key = nodes[first], nodes[first + 1]
+        for other in (node ^ 2, node ^ 3):
+            later = _later(best, best_key, nodes[2 * other], nodes[2 * other + 1])
+            best += (nodes[2 * other] - best) & later
+            best_key += (nodes[2 * other + 1] - best_key) & later
+        later = _later(time, key, best, best_key)
+        time += (best - time) & later
+        key += (best_key - key) & later
+        if stop and later:
             break
-        times[hole] = times[child]
-        order[hole] = order[child]
-        events[hole] = events[child]
-        hole = child
-        child = 2 * hole + 1
-    times[hole] = time
-    order[hole] = sequence
-    events[hole] = event
+        node = (node >> 2) + 2
+        nodes[2 * node] = time
+        nodes[2 * node + 1] = key
+
+
+@njit(forceinline=True)
+def _enter(state, time, code, subject, stop):
+    key = (state.sequence << _CODE_BITS | code) << _SUBJECT_BITS | subject
+    state.sequence += 1
+    _play(state, subject, int(np.float64(time).view(np.int64)), key, stop)
 
 
 @njit(forceinline=True)
 def heap_repeat_top(state, time):
     """Replace the earliest event by the same event at a later time."""
-    sequence = state.sequence
-    state.sequence = sequence + 1
-    _sift_down(state, 0, time, sequence, state.heap_event[0])
-
-
-@njit
-def heap_pop(state):
-    """Remove the earliest event."""
-    size = state.heap_size - 1
-    state.heap_size = size
-    if size > 0:
-        _sift_down(state, 0, state.heap_ms[size], state.heap_order[size], state.heap_event[size])
+    _enter(state, time, heap_code(state), heap_subject(state), False)
 
 
 @njit
 def heap_push(state, time, code, subject):
-    """Add an event; later pushes lose ties."""
-    times = state.heap_ms
-    order = state.heap_order
-    events = state.heap_event
-    sequence = state.sequence
-    state.sequence = sequence + 1
-    hole = state.heap_size
-    state.heap_size = hole + 1
-    while hole > 0:
-        parent = (hole - 1) >> 1
-        if times[parent] <= time:
-            break
-        times[hole] = times[parent]
-        order[hole] = order[parent]
-        events[hole] = events[parent]
-        hole = parent
-    times[hole] = time
-    order[hole] = sequence
-    events[hole] = code << _SUBJECT_BITS | subject
+    """Add an event of a subject that has none; codes are below 4."""
+    state.heap_size += 1
+    _enter(state, time, code, subject, True)
 
 
 @njit
-def heap_remove(state, code, subject):
-    """Remove the event of a subject, of which there is one; returns its time."""
-    times = state.heap_ms
-    order = state.heap_order
-    events = state.heap_event
-    hole = 0
-    while events[hole] != (code << _SUBJECT_BITS | subject):
-        hole += 1
-    removed = times[hole]
-    size = state.heap_size - 1
-    state.heap_size = size
-    time = times[size]
-    sequence = order[size]
-    while hole > 0:  # the last event goes to the hole: up, or down
-        parent = (hole - 1) >> 1
-        if times[parent] < time or (times[parent] == time and order[parent] < sequence):
-            break
-        times[hole] = times[parent]
-        order[hole] = order[parent]
-        events[hole] = events[parent]
-        hole = parent
-    _sift_down(state, hole, time, sequence, events[size])
+def heap_remove(state, subject):
+    """Remove the event of a subject; returns its time."""
+    removed = float(np.int64(state.heap_node[2 * (state.heap_leaf + subject)]).view(np.float64))
+    state.heap_size -= 1
+    _play(state, subject, _NEVER, 0, False)
     return removed

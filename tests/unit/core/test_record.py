@@ -5,7 +5,17 @@ import pytest
 from numba import njit
 
 from decima.core.errors import DecimaError, RecordError
-from decima.core.heap import heap_code, heap_fields, heap_pop, heap_push, heap_repeat_top, heap_subject
+from decima.core.heap import (
+    heap_begin,
+    heap_code,
+    heap_fields,
+    heap_length,
+    heap_push,
+    heap_remove,
+    heap_repeat_top,
+    heap_subject,
+    heap_time,
+)
 from decima.core.record import (
     ADDRESS,
     BOUND,
@@ -33,11 +43,11 @@ SHOP = RecordType(
         fields(F64, "shelf", BOUND, price="of what lies there"),
         fields(I32, "shelf", RUN, -1, stock="pieces, -1: never counted"),
         fields(F64, "sale", BUFFER, sales="what was paid"),
-        heap_fields("customer"),
+        heap_fields("place"),
     ),
 )
 TRUCK = RecordType("the truck", FieldGroup.of("all", fields(F64, None, customers="served, of another type")))
-EXTENTS = {"shelf": 3, "sale": 2, "customer": 8}
+EXTENTS = {"shelf": 3, "sale": 2, "place": heap_length(8)}
 
 
 @njit
@@ -139,12 +149,13 @@ def test_arrays_that_a_rule_needs_must_have_been_given():
 
 def test_every_extent_has_a_length():
     with pytest.raises(RecordError, match="array sales of the shop: the extent 'sale' has no length"):
-        Record(SHOP, {"shelf": 1, "customer": 1})
+        Record(SHOP, {"shelf": 1, "place": 1})
 
 
 @njit
 def _push_and_pop(address, times, kinds, order):
     shop = SHOP_AT(address)
+    heap_begin(shop, len(times))
     for index in range(len(times)):
         heap_push(shop, times[index], kinds[index], index)
     count = 0
@@ -155,9 +166,9 @@ def _push_and_pop(address, times, kinds, order):
         count += 1
         if heap_code(shop) == 2 and not repeated:
             repeated = True
-            heap_repeat_top(shop, shop.heap_ms[0] + 100.0)
+            heap_repeat_top(shop, heap_time(shop) + 100.0)
         else:
-            heap_pop(shop)
+            heap_remove(shop, heap_subject(shop))
 
 
 def test_events_come_by_time_then_in_the_order_of_their_pushes_with_kind_and_subject():
@@ -167,6 +178,43 @@ def test_events_come_by_time_then_in_the_order_of_their_pushes_with_kind_and_sub
     order = np.zeros((7, 2), dtype=np.int64)
     _push_and_pop(shop.address, times, kinds, order)
     assert order.tolist() == [[1, 1], [3, 3], [1, 4], [2, 2], [0, 5], [0, 0], [2, 2]]
+
+
+@njit
+def _change_events(address, chances, order):
+    shop = SHOP_AT(address)
+    heap_begin(shop, len(chances[0]))
+    for step in range(len(chances)):
+        for subject in range(len(chances[0])):
+            if chances[step, subject] == 0:
+                heap_push(shop, float(step + subject % 3), 0, subject)
+            elif chances[step, subject] == 1:
+                heap_remove(shop, subject)
+        if shop.heap_size > 0:
+            order[step] = heap_subject(shop)
+            heap_repeat_top(shop, heap_time(shop) + 2.0)
+
+
+@pytest.mark.parametrize("subjects", [1, 2, 4, 5, 17, 70])
+def test_events_of_any_number_of_subjects_that_come_and_go(subjects):
+    rng, events, pushed, expected = np.random.default_rng(subjects), {}, 0, []
+    chances = rng.integers(0, 6, (200, subjects))
+    for step, row in enumerate(chances):
+        for subject in range(subjects):
+            if row[subject] > 1 or (row[subject] == 0) == (subject in events):
+                row[subject] = 2
+            elif row[subject] == 0:
+                events[subject] = step + subject % 3, pushed
+                pushed += 1
+            else:
+                del events[subject]
+        expected.append(min(events, key=events.get) if events else -1)
+        if events:
+            events[expected[-1]] = events[expected[-1]][0] + 2, pushed
+            pushed += 1
+    order = np.full(200, -1)
+    _change_events(Record(SHOP, EXTENTS | {"place": heap_length(subjects)}).address, chances, order)
+    assert order.tolist() == expected
 
 
 def record_type(*more):

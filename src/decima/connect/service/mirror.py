@@ -17,7 +17,7 @@ from decima.core.checks import LARGEST_MS
 from decima.core.errors import DecimaError
 from decima.core.system import form_for
 from decima.systems.spark.decision import CLASS, DEFAULTS, DELAY, STAGE, parts_of
-from decima.systems.spark.fields import MOVE, NONE, TASK
+from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.features import ARRIVALS_SEEN
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.rules.choices import kept_executors
@@ -198,8 +198,6 @@ class Mirror(JobMemory):
         state.executor_pool[:busy] = NONE
         state.executor_moving[:] = 0
         state.executor_moving[at_work:busy] = 1
-        kinds = np.repeat(np.array([TASK, MOVE], dtype=np.int64), [at_work, len(coming)])
-        state.heap_event[:busy] = kinds << 32 | np.arange(busy)
         offered = state.num_stages if source is None or stage is None else self.slots[source].first + stage
         state.put(heap_size=busy, num_free=0, source=offered)
 

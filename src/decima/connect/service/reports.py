@@ -34,7 +34,7 @@ REPORTED = frozenset(
 OF_RUNNING = frozenset(
     {
         *("executor_stage", "executor_start_ms", "executor_destination", "executor_pool", "executor_moving"),
-        *("heap_event", "heap_size", "num_free", "source", "next_arrival", "arrival_order"),
+        *("free_executors", "heap_size", "num_free", "source", "next_arrival", "arrival_order"),
     }
 )
 #: Settings that follow from the mode of a session, unless its client says that they do not.

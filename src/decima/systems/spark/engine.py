@@ -6,14 +6,14 @@ Source: §3, §5.2 and §6.2 of the paper and the rules of the released simulato
 import numpy as np
 
 from decima.core.decision import call_decide
-from decima.core.heap import heap_code, heap_pop, heap_repeat_top, heap_subject
+from decima.core.heap import heap_begin, heap_code, heap_remove, heap_repeat_top, heap_subject, heap_time
 from decima.core.interrupts import PATIENCE_NS, clock_ns
 from decima.core.jit import njit
 from decima.systems.spark import decision
 from decima.systems.spark.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, TASK, WITHHELD, state_at
 from decima.systems.spark.rules import frontier, pools
 from decima.systems.spark.rules.allocation import begin_units, brings_units, next_unit_ms, settle_units
-from decima.systems.spark.rules.choices import job_allocation
+from decima.systems.spark.rules.choices import destination_of, job_allocation
 from decima.systems.spark.rules.classes import (
     ANY_CLASS,
     classes_of_open,
@@ -21,7 +21,6 @@ from decima.systems.spark.rules.classes import (
     count_unexhausted,
     fits_class,
     fitting_offers,
-    keep_of_class,
     of_class,
     pool_classes,
 )
@@ -363,14 +362,9 @@ def _retire_job(state, job):
         # Executors that could serve no other job before are offered now.
         state.calling = 1
     drop_commitments(state, job)
-    if state.job_moving[job] > 0:
-        for executor in range(state.num_executors):
-            if state.executor_moving[executor]:
-                stage = state.executor_destination[executor]
-                if stage != NONE and state.stage_job[stage] == job:
-                    state.executor_destination[executor] = NONE
-                    keep_of_class(state, job, executor, -1)
-        state.job_moving[job] = 0
+    state.job_moving[job] = 0
+    for executor_class in range(state.num_classes if state.num_classes > 1 else 0):
+        state.job_class_kept[job * state.num_classes + executor_class] = 0
 
 
 @njit
@@ -426,7 +420,7 @@ def _drained_stage_event(state, executor, stage, finished):
 def _executor_arrival_event(state, executor):
     state.executor_events += 1
     state.executor_moving[executor] = 0
-    stage = state.executor_destination[executor]
+    stage = destination_of(state, executor)
     state.executor_destination[executor] = NONE
     if stage == NONE:
         fall_back(state, executor)
@@ -483,7 +477,7 @@ def _repeat_tasks(state, most):
     end_ms = min(end_ms, state.time_limit_ms)
     count = 0
     while count < most and state.heap_size > 0 and heap_code(state) == TASK:
-        time = state.heap_ms[0]
+        time = heap_time(state)
         executor = heap_subject(state)
         stage = state.executor_stage[executor]
         # What happens at the same instant: arrivals come first, ends of slots last.
@@ -545,7 +539,7 @@ def _unit_event_first(state):
     time = min(next_unit_ms(state), check_ms)
     if time == np.inf:
         return False
-    if state.heap_size > 0 and state.heap_ms[0] <= time:
+    if heap_time(state) <= time:
         return False
     arrival = state.next_arrival < state.num_arrivals
     if arrival and state.job_arrival_ms[state.arrival_order[state.next_arrival]] <= time:
@@ -577,13 +571,11 @@ def _next_event(state):
     arrival = state.next_arrival < state.num_arrivals
     if not arrival and state.heap_size == 0:
         return False
-    time = state.heap_ms[0]
+    time = heap_time(state)
     if arrival:
         arrival_ms = state.job_arrival_ms[state.arrival_order[state.next_arrival]]
-        # Arrivals were there first, so they win ties.
-        arrival = state.heap_size == 0 or arrival_ms <= time
-        if arrival:
-            time = arrival_ms
+        arrival = arrival_ms <= time  # they were there first, so they win ties
+        time = min(time, arrival_ms)
     if time > state.time_limit_ms:
         if state.num_done < state.num_jobs:  # else only moves to jobs that are gone are left
             state.now_ms = state.time_limit_ms
@@ -600,14 +592,14 @@ def _next_event(state):
         return True
     executor = heap_subject(state)
     if heap_code(state) == MOVE:
-        heap_pop(state)
+        heap_remove(state, executor)
         _executor_arrival_event(state, executor)
         return True
     state.task_events += 1
     stage = state.executor_stage[executor]
     finished = state.stage_finished_tasks[stage] + 1
     state.stage_finished_tasks[stage] = finished
-    heap_pop(state)
+    heap_remove(state, executor)
     if state.elastic and _go_on(state, executor, stage):
         return True
     _drained_stage_event(state, executor, stage, finished == state.stage_tasks[stage])
@@ -633,6 +625,7 @@ def reset(address):
     for record in range(state.num_commits):
         state.commit_next[record] = record + 1 if record + 1 < state.num_commits else NONE
     state.commit_free = 0
+    heap_begin(state, state.num_executors)
     executor = 0
     for executor_class in range(state.num_classes):
         for _ in range(state.class_executors[executor_class]):

@@ -331,7 +331,7 @@ EXECUTORS = FieldGroup.of(
         executor_reserved="1: idles in its job's pool because a stage of that job that is not runnable yet was chosen",
     ),
     fields(F64, "executor", executor_start_ms="when its present or last task began"),
-    heap_fields("executor"),
+    heap_fields("event node"),
 )
 POOLS = FieldGroup.of(
     "pools and commitments",

@@ -11,6 +11,7 @@ import numpy as np
 
 from decima.core.checks import LARGEST_MS, check_whole
 from decima.core.errors import DeadlockError, InvalidDecisionError, RecordError
+from decima.core.heap import heap_length
 from decima.core.interrupts import check_stop
 from decima.core.random import generator_addresses
 from decima.core.record import Record
@@ -80,6 +81,7 @@ class ClusterState(Record):
         tasks = tables.num_tasks + (2 * executors if elastic else 0)  # tasks that run again make it grow
         extents = {
             "executor": executors,
+            "event node": heap_length(executors),
             "job list": tables.num_jobs,
             "stage list": tables.num_stages,
             "pool": tables.num_jobs + 1,

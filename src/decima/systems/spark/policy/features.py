@@ -83,23 +83,22 @@ def _stage_executors(state, stage):
 
 
 @njit
-def _job_executors(state, stage):
-    return float(job_held(state, state.stage_job[stage]))
+def _job_executors(state, job):
+    return float(job_held(state, job))
 
 
 @njit
-def _offered(state, stage):
+def _offered(state, job):
     return float(state.num_source)
 
 
 @njit
-def _from_its_job(state, stage):
-    job = state.stage_job[stage]
+def _from_its_job(state, job):
     return 1.0 if job == state.source_job and state.job_state[job] == ACTIVE else -1.0
 
 
 @njit
-def _interarrival_ms(state, stage):
+def _interarrival_ms(state, job):
     return policy_of(state).net_hint_ms
 
 
@@ -124,7 +123,7 @@ def _executor_share(state, stage):
 
 
 @njit
-def _offered_share(state, stage):
+def _offered_share(state, job):
     return float(state.num_source) / state.num_executors
 
 
@@ -134,8 +133,8 @@ def _log_executors(state, stage):
 
 
 @njit
-def _log_job_executors(state, stage):
-    return log1p(_job_executors(state, stage))
+def _log_job_executors(state, job):
+    return log1p(_job_executors(state, job))
 
 
 @njit
@@ -144,7 +143,7 @@ def _log_job_work(state, job):
 
 
 @njit
-def _log_executors_per_job(state, stage):
+def _log_per_job(state, job):
     return log1p(float(state.num_executors) / state.num_active)
 
 
@@ -183,12 +182,7 @@ def _running_age_ms(state, stage):
     count = 0
     total = 0.0
     for executor in range(state.num_executors):
-        if (
-            state.executor_stage[executor] == stage
-            and state.executor_pool[executor] == NONE
-            and not state.executor_moving[executor]
-            and executor != ended
-        ):
+        if state.executor_stage[executor] == stage and executor != ended:
             count += 1
             total += state.now_ms - state.executor_start_ms[executor]
     return total / count if count > 0 else 0.0
@@ -234,46 +228,46 @@ def _since_smaller_ms(state, job):
 
 
 @njit
-def _job_path_ms(state, stage):
-    return policy_of(state).net_shape_ms[2 * state.stage_job[stage]]
+def _job_path_ms(state, job):
+    return policy_of(state).net_shape_ms[2 * job]
 
 
 @njit
-def _job_width(state, stage):
-    return policy_of(state).net_shape_ms[2 * state.stage_job[stage] + 1]
+def _job_width(state, job):
+    return policy_of(state).net_shape_ms[2 * job + 1]
 
 
 FEATURES = (
     Feature("tasks", 1 / 200, "tasks not finished", _tasks_unfinished),
     Feature("duration", 1 / 10_000, "nominal task duration, ms", _duration_ms),
     Feature("executors", 1 / 20, "executors at the stage, on their way or promised", _stage_executors),
-    Feature("offered", 1 / 20, "executors on offer", _offered),
-    Feature("own", 1.0, "1 if the executors on offer are the job's, else −1", _from_its_job),
-    Feature("job_executors", 1 / 20, "executors that the job holds", _job_executors),
-    Feature("own_twice", 2.0, "1 if the executors on offer are the job's, else −1", _from_its_job),
+    Feature("offered", 1 / 20, "executors on offer", _same, _offered),
+    Feature("own", 1.0, "1 if the executors on offer are the job's, else −1", _same, _from_its_job),
+    Feature("job_executors", 1 / 20, "executors that the job holds", _same, _job_executors),
+    Feature("own_twice", 2.0, "1 if the executors on offer are the job's, else −1", _same, _from_its_job),
     Feature("work", 1 / 100_000, "work not launched, ms", _work_to_launch_ms),
     Feature("tasks_to_launch", 1 / 200, "tasks not launched", _tasks_to_launch),
     Feature("log_tasks", 1 / 4, "log(1 + tasks not finished)", _log_tasks),
     Feature("log_duration", 1 / 4, "log(1 + nominal task duration / 10 ms)", _log_duration),
     Feature("hidden", 1.0, "always 0, in place of features that depend on durations", _hidden),
-    Feature("interarrival", 1 / 50_000, "mean interarrival time, ms", _interarrival_ms),
+    Feature("interarrival", 1 / 50_000, "mean interarrival time, ms", _same, _interarrival_ms),
     Feature("runnable", 1.0, "1 if all parents have finished", _runnable),
     Feature("delayed", 1.0, "1 if the stage was delayed", _delayed),
     Feature("running_age", 1 / 100_000, "mean time since its running tasks began, ms", _running_age_ms),
     Feature("remaining", 1 / 100_000, "mean nominal time that its running tasks still take, ms", _remaining_ms),
     Feature("executor_share", 1.0, "executors at the stage, on their way or promised, of all", _executor_share),
-    Feature("offered_share", 1.0, "executors on offer, of all", _offered_share),
+    Feature("offered_share", 1.0, "executors on offer, of all", _same, _offered_share),
     Feature("since_smaller", 1 / 100_000, "time since a job with less work arrived, ms", _same, _since_smaller_ms),
-    Feature("job_path", 1 / 100_000, "critical path of the whole job, one task per stage, ms", _job_path_ms),
-    Feature("job_width", 1 / 20, "average width of the whole job: work over critical path", _job_width),
+    Feature("job_path", 1 / 100_000, "critical path of the whole job, one task per stage, ms", _same, _job_path_ms),
+    Feature("job_width", 1 / 20, "average width of the whole job: work over critical path", _same, _job_width),
     Feature("memory", 1.0, "memory that a task asks for, of the largest class's", _memory),
     Feature("cpu", 1.0, "CPUs that a task asks for, of the largest class's", _cpu),
     Feature("log_executors", 1 / 4, "log(1 + executors at the stage, on their way or promised)", _log_executors),
-    Feature("log_job_executors", 1 / 4, "log(1 + executors that the job holds)", _log_job_executors),
+    Feature("log_job_executors", 1 / 4, "log(1 + executors that the job holds)", _same, _log_job_executors),
     Feature(
         "log_job_work", 1 / 4, "log(1 + unfinished tasks times nominal duration of the job, s)", _same, _log_job_work
     ),
-    Feature("executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _log_executors_per_job),
+    Feature("executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _same, _log_per_job),
     Feature(
         "entry_cost", 1 / 20_000, "moving delay plus mean first-wave duration: executor-entry cost, ms", _entry_cost_ms
     ),
@@ -294,6 +288,8 @@ OF_RUNNING = frozenset(
 )
 # Features that say how many executors are on offer: one number for all stages, which changes with every round.
 OFFER_FEATURES = ("offered", "offered_share")
+# Features that change only with tasks of the job launched and finished, executors that it keeps and active jobs.
+STILL = ("entry_cost", "entry_room", "level_work", "slope")
 # Place of every entry, by its name.
 CODES = {feature.name: code for code, feature in enumerate(FEATURES)}
 

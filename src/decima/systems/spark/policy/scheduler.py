@@ -156,7 +156,7 @@ class LearnedScheduler(CompiledScheduler):
     def reads(self) -> frozenset[str]:
         """What its features read; the rest is reported by every client."""
         shape = self.architecture
-        reads = fields_in(name for feature in shape.stage_features for name in names_read(feature.compute))
+        reads = fields_in(name for each in shape.stage_features for name in names_read((each.compute, each.of_job)))
         if reads & OF_RUNNING or (shape.delays > 0 and shape.idle == "hold"):
             reads = reads - OF_RUNNING | {RUNNING}
         if shape.interarrival_hint:

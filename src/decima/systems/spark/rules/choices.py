@@ -2,7 +2,7 @@
 
 from decima.core.jit import njit
 from decima.systems.spark.decision import CLASS, DEFAULTS, LIMIT, NUM_PARTS, STAGE
-from decima.systems.spark.fields import ACTIVE, NONE
+from decima.systems.spark.fields import ACTIVE, FINISHED, NONE
 from decima.systems.spark.rules.durations import FIRST, FRESH, REST, mean_duration_ms
 
 
@@ -19,6 +19,13 @@ def job_allocation(state, job):
     if job == state.source_job and state.job_state[job] == ACTIVE:
         held -= state.num_source
     return held
+
+
+@njit
+def destination_of(state, executor):
+    """Stage that an executor is on its way to; NONE where its job has finished."""
+    stage = state.executor_destination[executor]
+    return NONE if stage != NONE and state.job_state[state.stage_job[stage]] == FINISHED else stage
 
 
 @njit
@@ -40,8 +47,10 @@ def work_at_level_ms(state, job, level):
         unfinished = tasks - state.stage_finished_tasks[stage]
         if unfinished > 0:
             slow = max(0, min(tasks, level) - state.stage_next[stage])
-            work += slow * mean_duration_ms(state, stage, level, FIRST)
-            work += (unfinished - slow) * mean_duration_ms(state, stage, level, REST)
+            if slow > 0:
+                work += slow * mean_duration_ms(state, stage, level, FIRST)
+            if unfinished != slow:
+                work += (unfinished - slow) * mean_duration_ms(state, stage, level, REST)
     return work
 
 

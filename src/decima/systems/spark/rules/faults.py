@@ -19,8 +19,9 @@ import numpy as np
 
 from decima.core.heap import heap_remove
 from decima.core.jit import njit
-from decima.systems.spark.fields import MOVE, NONE, PRESENT, TASK
+from decima.systems.spark.fields import NONE, PRESENT
 from decima.systems.spark.rules.allocation import draw_fault, end_unit, leave_pool, register_due_units, request_unit
+from decima.systems.spark.rules.choices import destination_of
 from decima.systems.spark.rules.executors import drop_promise
 from decima.systems.spark.rules.frontier import remove_runnable, update_frontier, update_saturation
 from decima.systems.spark.rules.pools import detach, leave_stage
@@ -123,7 +124,7 @@ def _compute_needed(state, job):
 @njit
 def cut_task(state, executor, how):
     """End the task of an executor before its time; ``how`` is what the log says."""
-    state.busy_ms -= heap_remove(state, TASK, executor) - state.now_ms
+    state.busy_ms -= heap_remove(state, executor) - state.now_ms
     if state.log_tasks:
         state.task_finish_ms[state.executor_row[executor]] = state.now_ms
         state.task_lost[state.executor_row[executor]] = how
@@ -136,8 +137,8 @@ def _lose_executor(state, executor):
         leave_pool(state, executor)
         return
     if state.executor_moving[executor]:
-        heap_remove(state, MOVE, executor)
-        stage = state.executor_destination[executor]
+        heap_remove(state, executor)
+        stage = destination_of(state, executor)
         state.executor_moving[executor] = 0
         state.executor_destination[executor] = NONE
         if stage != NONE:

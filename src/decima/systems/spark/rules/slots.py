@@ -7,6 +7,7 @@ Source: Duan and Wu, deliberate idle slots. Differs: executors are not held for 
 """
 
 from decima.core.checks import LARGEST_MS
+from decima.core.heap import heap_time
 from decima.core.jit import njit
 from decima.systems.spark.fields import OVER, WITHHELD
 from decima.systems.spark.rules.frontier import add_runnable, leave_frontier, remove_runnable, update_frontier
@@ -66,7 +67,7 @@ def _pop_timer(state):
 def timer_is_next(state):
     """Whether the earliest slot ends before every other event."""
     end_ms = state.slot_end_ms[state.timer_heap[0]]
-    if state.heap_size > 0 and state.heap_ms[0] <= end_ms:
+    if heap_time(state) <= end_ms:
         return False
     if state.next_arrival < state.num_arrivals:
         return end_ms < state.job_arrival_ms[state.arrival_order[state.next_arrival]]

@@ -35,12 +35,8 @@ _FIFO = places(FIFO)
 @CompiledDecision.reading(FIFO)
 def _fifo(address):
     state = state_at(address)
-    rule = rule_of(state)
-    for index in range(state.num_active):
-        job = state.active[index]
-        rule.job_key[job] = index
-        rule.job_share[job] = UNLIMITED
-    share_executors(state, rule.params[_FIFO.sticky] - 0.5, int(rule.params[_FIFO.stage_rule]), 0)
+    params = rule_of(state).params
+    share_executors(state, params[_FIFO.sticky] - 0.5, int(params[_FIFO.stage_rule]), 0, each=UNLIMITED)
 
 
 @register("fifo")
@@ -60,13 +56,9 @@ _FAIR = places(FAIR)
 @CompiledDecision.reading(FAIR)
 def _fair(address):
     state = state_at(address)
-    rule = rule_of(state)
-    share = ceil(state.num_executors / max(1, state.num_jobs_unsaturated))
-    for index in range(state.num_active):
-        job = state.active[index]
-        rule.job_key[job] = index
-        rule.job_share[job] = share
-    share_executors(state, 1e9 * rule.params[_FAIR.sticky], int(rule.params[_FAIR.stage_rule]), 1)
+    params = rule_of(state).params
+    share = float(ceil(state.num_executors / max(1, state.num_jobs_unsaturated)))
+    share_executors(state, 1e9 * params[_FAIR.sticky], int(params[_FAIR.stage_rule]), 1, each=share)
 
 
 @register("fair")

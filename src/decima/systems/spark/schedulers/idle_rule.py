@@ -20,11 +20,10 @@ optimum for small cases.
 from math import log
 
 from decima.core.decision import CompiledDecision, Parameter, names_read, places
-from decima.core.heap import event_code, event_subject
 from decima.core.jit import njit
 from decima.systems.spark.decision import DELAY, STAGE
-from decima.systems.spark.fields import NONE, TASK, state_at
-from decima.systems.spark.rules.choices import choose_idle, offers_working
+from decima.systems.spark.fields import NONE, state_at
+from decima.systems.spark.rules.choices import choose_idle, destination_of, offers_working
 from decima.systems.spark.rules.delays import refuse_delay, slot_length_ms
 from decima.systems.spark.schedulers import capped_srw
 from decima.systems.spark.schedulers.fields import rule_of
@@ -74,12 +73,11 @@ def idle_score(state, stage):
     earliest = 1.0
     running = 0
     launched = state.task_events
-    for position in range(state.heap_size):
-        event = state.heap_event[position]
-        executor = event_subject(event)
-        runs = event_code(event) == TASK
-        other = state.executor_stage[executor] if runs else state.executor_destination[executor]
-        if other == NONE:
+    ended = state.free_executors[0] if state.num_free > 0 else NONE
+    for executor in range(state.num_executors):
+        runs = not state.executor_moving[executor]
+        other = state.executor_stage[executor] if runs else destination_of(state, executor)
+        if other == NONE or executor == ended:
             continue
         remaining_ms = state.row_nominal_ms[state.stage_row[other]]
         if runs and params[P.ages] != 0.0:

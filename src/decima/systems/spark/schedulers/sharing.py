@@ -59,7 +59,7 @@ def _deserted_stage(state, job):
 
 
 @njit
-def _first_job(state, excess, limited):
+def _first_job(state, excess, limited, each):
     """Job of smallest key that executors may come to, below its share unless ``excess``."""
     rule = rule_of(state)
     best = NONE
@@ -68,17 +68,19 @@ def _first_job(state, excess, limited):
         if state.job_frontier[job] == 0 or (best != NONE and rule.job_key[job] >= rule.job_key[best]):
             continue
         held = job_allocation(state, job)
-        full = not excess and held >= rule.job_share[job]
+        full = not excess and held >= (each if each > 0.0 else rule.job_share[job])
         if not full and limited and held > 0:
             full = held + 1 > rule.job_most[job]
             full = full and _deserted_stage(state, job) == NONE
         if not full or stands_still(state, job):
             best = job
+            if each > 0.0:
+                break
     return best
 
 
 @njit
-def share_executors(state, stay_factor, stage_rule, leftover, limited=False):
+def share_executors(state, stay_factor, stage_rule, leftover, limited=False, each=0.0):
     """Decide about the offered executors from ``job_key`` and ``job_share``.
 
     1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times
@@ -87,30 +89,30 @@ def share_executors(state, stay_factor, stage_rule, leftover, limited=False):
     3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the
        stages of the frontier (``leftover`` 1), the number that the first can use (2), or not at all (0).
 
-    With ``limited``, executors come to another job up to ``job_most`` only.
+    With ``limited``, executors come to another job up to ``job_most`` only. With ``each`` above 0, that is the share of
+    every job and they are served in order of arrival: neither ``job_key`` nor ``job_share`` is read.
     """
     rule = rule_of(state)
     job = state.source_job
     offered = state.num_source
     if stay_factor >= 0.0 and job != NONE and state.job_state[job] == ACTIVE and state.job_frontier[job] > 0:
-        share = rule.job_share[job]
+        share = each if each > 0.0 else rule.job_share[job]
         keep = offered
         if job_held(state, job) > stay_factor * share:
             keep = min(offered, int(min(share, UNLIMITED)) - job_allocation(state, job))
         if keep > 0:
             choose(state, pick_stage(state, job, stage_rule), keep)
             return
-    excess = False
-    job = _first_job(state, excess, limited)
-    if job == NONE and leftover > 0:
-        excess = True
-        job = _first_job(state, excess, limited)
+    job = _first_job(state, False, limited, each)
+    excess = job == NONE and leftover > 0
+    if excess:
+        job = _first_job(state, True, limited, each)
     if job == NONE:
         choose_idle(state)
         return
     stage = pick_stage(state, job, stage_rule)
     allocation = job_allocation(state, job)
-    used = int(min(rule.job_share[job], UNLIMITED)) - allocation
+    used = int(min(each if each > 0.0 else rule.job_share[job], UNLIMITED)) - allocation
     if excess:
         used = offered if leftover == 2 else (offered - 1) // state.num_frontier + 1
     most = int(rule.job_most[job] if limited else UNLIMITED)

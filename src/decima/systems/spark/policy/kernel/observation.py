@@ -7,9 +7,10 @@ import numpy as np
 from decima.core.jit import njit
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.architecture import SHAPE_FEATURES
-from decima.systems.spark.policy.features import CODES, FEATURES, OFFER_FEATURES
+from decima.systems.spark.policy.features import CODES, FEATURES, OFFER_FEATURES, STILL
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel.layout import EMBEDDING, FIRST_FEATURE, NUM_FEATURES, OFFER_KEPT, SHAPE_SEEN
+from decima.systems.spark.rules.choices import job_allocation
 
 
 def _storing(first_code, end_code):
@@ -19,18 +20,20 @@ def _storing(first_code, end_code):
         store_lower, store_upper = _storing(first_code, middle), _storing(middle, end_code)
 
         @njit
-        def store_either(state, code, first, end, position, stride):
+        def store_either(state, code, first, end, position, stride, still):
             if code < middle:
-                return store_lower(state, code, first, end, position, stride)
-            return store_upper(state, code, first, end, position, stride)
+                return store_lower(state, code, first, end, position, stride, still)
+            return store_upper(state, code, first, end, position, stride, still)
 
         return store_either
     feature = FEATURES[first_code]
     compute, of_job, scale = feature.compute, feature.of_job, feature.scale
-    has_job = of_job is not None
+    has_job, stays = of_job is not None, feature.name in STILL
 
     @njit
-    def store(state, code, first, end, position, stride):
+    def store(state, code, first, end, position, stride, still):
+        if stays and still:
+            return 0
         policy = policy_of(state)
         stages = policy.net_stages
         x = policy.net_xe
@@ -52,8 +55,8 @@ def _storing(first_code, end_code):
     return store
 
 
-# (state, code of the feature, first and end in ``net_stages``, place among the features, numbers per stage): stores the
-# feature of these stages in ``net_xe``; 1 if a value differs from what was there.
+# (state, code of the feature, first and end in ``net_stages``, place among the features, numbers per stage, whether
+# features that are still do not change): stores the feature of these stages in ``net_xe``; 1 if a value differs.
 _store_feature = _storing(0, len(FEATURES))
 
 
@@ -142,7 +145,9 @@ def observe_job(state, job, first):
     stride = features + layout[EMBEDDING]
     end = first
     changed = _observe_shape(state, job) if layout[SHAPE_SEEN] else 0
+    tasks = 0
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        tasks += state.stage_next[stage] + state.stage_finished_tasks[stage]
         position = NONE
         if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
             policy.net_stages[end] = stage
@@ -151,10 +156,17 @@ def observe_job(state, job, first):
         if policy.net_position[stage] != position:
             policy.net_position[stage] = position
             changed = 1
+    held = job_allocation(state, job)
+    still = policy.net_seen_tasks[job] == tasks and policy.net_seen_held[job] == held
+    # Where executors come and go, tasks run again, and their number may fall.
+    still = still and policy.net_seen_active[job] == state.num_active and not state.elastic
+    policy.net_seen_tasks[job] = tasks
+    policy.net_seen_held[job] = held
+    policy.net_seen_active[job] = state.num_active
     offer_changed = 0
     for position in range(features):
         code = layout[FIRST_FEATURE + position]
-        differs = _store_feature(state, code, first, end, position, stride)
+        differs = _store_feature(state, code, first, end, position, stride, still)
         if code in (_OFFERED, _OFFERED_SHARE):
             offer_changed |= differs
         else:
