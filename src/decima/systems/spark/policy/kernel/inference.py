@@ -47,6 +47,7 @@ def prepare(state):
     for job in range(state.num_jobs):
         policy.net_job_size[job] = 0
         policy.net_job_instance[job] = NONE
+        policy.net_seen_active[job] = 0
     if policy.net_record:
         policy.rec_instance_first[0] = 0
         policy.rec_decision_pairs[0] = 0
