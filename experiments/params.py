@@ -11,6 +11,7 @@ from pathlib import Path
 
 from decima.core import config
 from decima.core.errors import ConfigError
+from decima.core.files import read_yaml
 
 
 def checkout() -> Path:
@@ -73,8 +74,6 @@ def _read(path: Path) -> dict:
 @cache
 def _parsed(path: Path, changed_ns: int, size: int) -> dict:
     """Content of a YAML file, not to be changed, read once while that stays."""
-    from decima.learning.configuration import read_yaml
-
     return read_yaml(path)
 
 

@@ -17,7 +17,7 @@ from decima.commands.shared.outputs import check_folder
 from decima.commands.shared.verbs import INTERRUPTED, SYSTEMS, Verb
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
-from decima.core.files import read_json
+from decima.core.files import fields_of, read_json, read_yaml
 from decima.core.grammar import hint, value_text
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ def read_trainings() -> dict[str, dict[str, dict]]:
     Raises:
         ConfigError: The current folder is in no checkout, or a file is not as expected.
     """
-    from decima.learning.configuration import fields_of, read_yaml
-
     if (root := checkout_root()) is None:
         raise ConfigError("--params reads params/training of a checkout of the project; the current folder is in none")
     papers: dict[str, dict[str, dict]] = {}
@@ -99,7 +97,6 @@ def use_block(context: typer.Context, name: str | None) -> str | None:
 def _option_text(option: str, value: Any) -> str | list[str]:
     """Parameter as command-line text: GROUP.KEY=VALUE for changes, SOURCE:KEY=VALUE,... for jobs."""
     if option == "changes":
-        from decima.learning.configuration import fields_of
         from decima.learning.training import change_texts
 
         return change_texts(fields_of(value, "changes"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from decima.core.checks import is_name
-from decima.core.errors import WorkloadError
+from decima.core.errors import ConfigError, WorkloadError
 
 
 @contextlib.contextmanager
@@ -119,6 +119,37 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8-sig"), **options)
     except RecursionError as error:
         raise ValueError(f"nested too deeply: {error}") from error
+
+
+def read_yaml(path: str | os.PathLike) -> dict:
+    """Read the fields of a YAML file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigError: The file cannot be read, is not YAML, or does not hold fields and values.
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also not UTF-8, or 2026-13-45
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    return fields_of(content, str(path))
+
+
+def fields_of(value: Any, where: str) -> dict:
+    """The value itself, which has to hold fields and values.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} must hold fields and values, got {value!r:.60}")
+    return value
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from decima.core.checks import is_number
@@ -127,34 +126,3 @@ class Budget(Configuration):
         """Whether a limit is reached."""
         limits = ((iteration, self.iterations), (wall_s, self.wall_seconds), (cpu_s, self.cpu_seconds))
         return any(limit is not None and used >= limit for used, limit in limits)
-
-
-def read_yaml(path: Path) -> dict:
-    """Read the fields of a YAML file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        ConfigError: The file cannot be read, is not YAML, or does not hold fields and values.
-    """
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also not UTF-8, or 2026-13-45
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
-    return fields_of(content, str(path))
-
-
-def fields_of(value: Any, where: str) -> dict:
-    """The value itself, which has to hold fields and values.
-
-    Raises:
-        ConfigError: It is something else.
-    """
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where} must hold fields and values, got {value!r:.60}")
-    return value

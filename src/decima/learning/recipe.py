@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from decima.core.errors import ConfigError
+from decima.core.files import read_yaml
 from decima.core.grammar import hint, read_value
 from decima.core.registry import Registry
 from decima.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from decima.learning.algorithms.imitation import ImitationConfig
 from decima.learning.algorithms.interface import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
-from decima.learning.configuration import Budget, Configuration, choice, read_yaml
+from decima.learning.configuration import Budget, Configuration, choice
 
 # Named recipes, as fields that differ from the defaults; systems register theirs.
 RECIPES: Registry[Mapping[str, Any]] = Registry(
@@ -219,7 +220,7 @@ class Recipe:
         Raises:
             ConfigError: The file cannot be read, is not a mapping, or holds an unknown name or a bad value.
         """
-        content = read_yaml(path := Path(path))
+        path, content = Path(path), read_yaml(path)
         base = content.pop("base", "paper")
         try:
             return cls.named(base, task, **({"name": path.stem} | _typed(content)))
