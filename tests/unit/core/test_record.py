@@ -213,7 +213,8 @@ def test_events_of_any_number_of_subjects_that_come_and_go(subjects):
             events[expected[-1]] = events[expected[-1]][0] + 2, pushed
             pushed += 1
     order = np.full(200, -1)
-    _change_events(Record(SHOP, EXTENTS | {"place": heap_length(subjects)}).address, chances, order)
+    shop = Record(SHOP, EXTENTS | {"place": heap_length(subjects)})  # its memory must outlive the call
+    _change_events(shop.address, chances, order)
     assert order.tolist() == expected
 
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from functools import cache
-from time import time
+from time import sleep, time
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,6 +51,7 @@ def end_while_compiling() -> None:
 
     def wait() -> None:
         while number := os.read(seen, 1):
+            sleep(0.2)  # until Python has answered, if it can
             if number[0] == signal.SIGINT and _NOW.depth:
                 os.write(2, b"error: interrupted\n")
                 os._exit(130)
