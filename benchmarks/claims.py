@@ -5,6 +5,8 @@ What a part measures is in its docstring. Rows of others' simulators, and of wei
 """
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -27,7 +29,9 @@ from decima.workload.jobs import Job, Workload
 from decima.workload.sources import get_source, parse_jobs
 from experiments.accounts import RUN
 from experiments.decima.s07_packing import cases, graphene_forms
+from experiments.experiment import Context
 from experiments.heterogeneous.instances import BOUND, OURS, PAPER, changes, drawn, means, schedule_rows, text
+from experiments.idle_slots.s22_idle_learned import KINDS, POLICY, measured
 from experiments.params import run_params
 from experiments.results import results_folder
 
@@ -35,7 +39,6 @@ RESULTS = Path(__file__).parent / "results"
 CLASSES = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
 CONTINUING = ("-continuing", "-continuing-2", "-continuing-3")
 CCR, JOBS, BATCHES = (1, 5, 10, 20, 40), (20, 100), 10
-ROOM = (("all alike", 40, 2000), ("tail", 40, 2000), ("all alike, long", 12, 8000))
 BESIDE = ("decima:policy=tpch-batch-random", "decima:policy=tpch-stream-continuing")
 #: Algorithm 1 of the Lachesis paper as it is stated, and with returns as targets, beyond a baseline.
 AGENTS = {
@@ -47,7 +50,7 @@ AGENTS = {
         "critic_steps=3 lr_start=0.003 critic_lr=0.003",
     ),
 }
-BUDGETS = (500, 1000, 2000, 4000, 8000)
+SIZES, BUDGETS = {"all alike": 40, "tail": 20}, (500, 1000, 2000, 4000, 8000, 16000, 32000)
 #: Those whose curves Figures 7 and 8 of the Lachesis paper show beside its own, and a training that did not learn.
 FILLINGS = ("in order", "largest room first", "spread")
 SHOWN, UNLEARNED = ("fifo_deft", "heft", "tdca", "decima_deft"), "decima_deft/not learned"
@@ -207,12 +210,12 @@ def batch_room() -> pandas.DataFrame:
     path = RESULTS / "batch_room_batches.csv"
     kept = pandas.read_csv(path) if path.exists() else pandas.DataFrame(columns=["sizes", "batch"])
     done = set(zip(kept["sizes"], kept["batch"], strict=True))
-    wanted = ((sizes, batch, most) for sizes, many, most in ROOM for batch in range(many))
-    for sizes, batch, most in (each for each in wanted if each[:2] not in done):
+    wanted = ((sizes, batch) for sizes, many in SIZES.items() for batch in range(many))
+    for sizes, batch in (each for each in wanted if each not in done):
         jobs = heavier(source, batch) if sizes == "tail" else source.batch(20, batch)
         row = {name: score_matrix([jobs], [make_scheduler(name)], settings)[0][0] for name in schedulers}
-        curve = search_schedule(jobs, settings, most, seed=batch, workers=1).curve
-        for budget in (each for each in BUDGETS if each <= most):
+        curve = search_schedule(jobs, settings, BUDGETS[-1], seed=batch, workers=1).curve
+        for budget in BUDGETS:
             row[f"search, {budget} schedules"] = min(each["best"] for each in curve if each["evaluations"] <= budget)
         kept = pandas.concat([kept, pandas.DataFrame([{"sizes": sizes, "batch": batch} | row])])
         kept.to_csv(path, index=False, float_format="%.4f")
@@ -310,6 +313,39 @@ def actor_critic() -> pandas.DataFrame:
         row = {"variant": variant, "seed": seed, "iterations": iterations, "first": scores[0], "least": min(scores)}
         rows.append(row | {"last": scores[-1], "first_loss": loss[:40].mean(), "last_loss": loss[-40:].mean()})
     return pandas.DataFrame(rows)
+
+
+def idle_seeds() -> pandas.DataFrame:
+    """Change of the average JCT in percent by idle slots, and by the shape of jobs, of three training runs each.
+
+    Training runs that are not stored take 40 CPU minutes and are kept in ``runs/seeds``.
+    """
+    params, context = run_params(RUN)["idle_learned"], Context(RUN, tables=dict)
+    parts = []
+    for key, seed in product(params["workloads"], range(3)):
+        case = params["workloads"][key]
+        if case[POLICY] not in ("idle-clocked-50", "idle-tpch-stream"):
+            policies = {kind: _training(case[kind], seed) for kind in KINDS if kind in case}
+            parts.append(measured(key, params, context, policies)[1].assign(seed=seed))
+    runs = pandas.concat(parts)
+    means = [
+        (*about, *np.take(mean_interval(changes.to_numpy()), (0, 2, 3)), "mean")
+        for about, changes in runs.groupby(["workload", "against"], sort=False)["change_percent"]
+    ]
+    return pandas.concat([runs, pandas.DataFrame(means, columns=list(runs))])
+
+
+def _training(stored: str, seed: int) -> str:
+    """Policy of a training run: a stored one, or what it gives with another seed."""
+    if not seed:
+        return stored
+    if seed == 1 and "-bound-" in stored:
+        return f"{stored}-1"
+    out = Path("runs/seeds") / f"{stored}-{seed}"
+    if not (out / "policy.json").is_file():
+        command = [sys.executable, "-m", "decima", "train", "--params", stored, "--seed", str(seed), "--workers", "1"]
+        subprocess.run([*command, "--out", str(out)], check=True)
+    return str(out / "policy.weights.h5")
 
 
 def idle_offline() -> pandas.DataFrame:
@@ -417,7 +453,7 @@ def _compared(
 
 
 MEASURED = (published_experiment, lachesis_ccr, graphene_stated, strict_fair, cloud_ilp, cloud_bound, batch_room)
-MEASURED += (beside_averages, actor_critic, tail, trace_stages, sweet_spots, idle_offline, idle_pair)
+MEASURED += (beside_averages, actor_critic, idle_seeds, tail, trace_stages, sweet_spots, idle_offline, idle_pair)
 PARTS = {part.__name__: part for part in MEASURED}
 
 

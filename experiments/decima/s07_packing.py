@@ -28,10 +28,7 @@ ROOMS = (*POLICY_ROOMS, "workload/alibaba")
 MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
 BASELINES = ("graphene_arrival", "graphene")
 # For streams of the run's workload and for the trace: trainings from random weights, and one that imitated a rule.
-POLICIES = (
-    tuple(f"tpch-classes-continuing{seed}" for seed in ("", "-2", "-3")),
-    tuple(f"alibaba-classes-random{seed}" for seed in ("", "-1", "-2")),
-)
+POLICIES = tuple(tuple(f"{jobs}-classes-continuing{seed}" for seed in ("", "-2", "-3")) for jobs in ("tpch", "alibaba"))
 WARM_POLICIES = ("tpch-classes", "alibaba-classes")
 PAIRED = (*BASELINES, "priced_srw")  # with policies on more and longer streams at the headline loads
 AT_FULL_SIZE = ("fair", "weighted_best_fit", "graphene", "priced_srw")  # with policies on the whole trace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas
 
@@ -61,33 +63,43 @@ def _rule(mode: str) -> Scheduler:
     return shortest_first() if mode == "simplified" else make_scheduler("capped_srw")
 
 
+def measured(
+    key: str, params: dict, context: Context, policies: Mapping[str, str] | None = None
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Average JCTs on the streams of one workload, and paired changes of the policy with slots.
+
+    Args:
+        key: Workload among the parameters.
+        params: Parameters of the experiment.
+        context: Surroundings.
+        policies: Names or files by column; those of the workload by default.
+    """
+    case, name = params["workloads"][key], LABELS.get(key, key)
+    policies = policies or {column: case[column] for column in KINDS if column in case}
+    executors, mode = case["executors"], case.get("mode", "simplified")
+    settings = Settings.of_mode(mode, executors=executors, job_bound=case.get("job_bound", False))
+    count, number = (case.get(each, params[each]) for each in ("streams", "jobs_each"))
+    schedulers = {RULE: _rule(mode)} | {column: load_policy(policy) for column, policy in policies.items()}
+    arrivals = {"interarrival_s": case["interarrival_s"]} if "interarrival_s" in case else {}
+    arrivals = arrivals or {"load": case["load"], "executors": executors}
+    workloads = streams(case["jobs"], count, number, **arrivals)
+    table = score_table(schedulers, workloads, list(range(count)), settings, context, name, workload=name)
+    rows = table.pivot(index="seed", columns="scheduler", values="avg_jct_s")
+    changes = [
+        (name, against, *paired_change(rows[POLICY].to_numpy(), rows[against].to_numpy()))
+        for against in schedulers
+        if against != POLICY
+    ]
+    return table, pandas.DataFrame(changes, columns=["workload", "against", "change_percent", "low", "high"])
+
+
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``idle_learned`` (scores), ``idle_learned_changes`` (paired), ``idle_cdf``, ``idle_load``, ``_sjf``."""
-    scores, changes = [], []
-    for key, case in params["workloads"].items():
-        name = LABELS.get(key, key)
-        executors, mode = case["executors"], case.get("mode", "simplified")
-        settings = Settings.of_mode(mode, executors=executors, job_bound=case.get("job_bound", False))
-        count, number = (case.get(key, params[key]) for key in ("streams", "jobs_each"))
-        schedulers: dict[str, Scheduler] = {RULE: _rule(mode)}
-        schedulers |= {policy: load_policy(case[policy]) for policy in KINDS if policy in case}
-        arrivals = {"interarrival_s": case["interarrival_s"]} if "interarrival_s" in case else {}
-        arrivals = arrivals or {"load": case["load"], "executors": executors}
-        workloads = streams(case["jobs"], count, number, **arrivals)
-        seeds = list(range(count))
-        table = score_table(schedulers, workloads, seeds, settings, context, name, workload=name)
-        scores.append(table)
-        rows = table.pivot(index="seed", columns="scheduler", values="avg_jct_s")
-        changes += [
-            (name, against, *paired_change(rows[POLICY].to_numpy(), rows[against].to_numpy()))
-            for against in schedulers
-            if against != POLICY
-        ]
-    columns = ["workload", "against", "change_percent", "low", "high"]
+    parts = [measured(key, params, context) for key in params["workloads"]]
     load, forms = _loads(params["load"], context)
     return {
-        "idle_learned": pandas.concat(scores),
-        "idle_learned_changes": pandas.DataFrame(changes, columns=columns),
+        "idle_learned": pandas.concat(scores for scores, _ in parts),
+        "idle_learned_changes": pandas.concat(changes for _, changes in parts),
         "idle_cdf": _distributions(params["cdf"]),
         "idle_load": load,
         "idle_sjf": forms,

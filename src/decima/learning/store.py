@@ -44,7 +44,11 @@ _SEEDS = {"": "", "-1": "-2", "-2": "-3"}
 _GONE = dict.fromkeys(("tpch-stream-busy", "busy", "busy-entry", "busy-entry-1", "busy-entry-2"), _LAST)
 _GONE |= {"busy-long": "expected tpch-stream-continuing", "lachesis-executors": "expected lachesis-random"}
 _GONE |= {f"lachesis-short{seed}": f"expected lachesis-random{seed}" for seed in _SEEDS}
-_GONE |= {f"tpch-classes-random{old}": f"expected tpch-classes-continuing{new}" for old, new in _SEEDS.items()}
+_GONE |= {
+    f"{jobs}-classes-random{old}": f"expected {jobs}-classes-continuing{new}"
+    for jobs in ("tpch", "alibaba")
+    for old, new in _SEEDS.items()
+}
 _GONE |= {"lachesis-no-copies": "version 0.2.0 is the last one that has it"}
 _GONE |= {f"lachesis-no-{part}": f"expected lachesis-random-no-{part}" for part in ("edges", "graph", "ranks")}
 _GONE |= {
