@@ -28,7 +28,6 @@ SCHEDULERS = {
 
 PUBLISHED = "benchmarks/results/published_experiment.csv"
 CLAIMED = -21.0  # percent, to fair sharing (abstract, and the README of the published code)
-COLORS = (plotting.style.BLACK, plotting.style.INDIGO, plotting.style.BROWN, plotting.style.WINE)
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -54,7 +53,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         if case.startswith("long"):  # the others grow a backlog without end
             chosen = {name: schedulers[name] for name in ("released_fair", "fair_strict", "capped_srw")}
         tables.append(score_table(chosen, workloads, seeds[: len(workloads)], settings, context, case, arrivals=case))
-    everybody = pandas.read_csv(checkout() / PUBLISHED).drop(columns="source")
+    everybody = pandas.read_csv(checkout() / PUBLISHED).drop(columns="source").dropna(subset="change_percent")
+    for end in ("low", "high"):  # none for a single stream
+        everybody[end] = everybody[end].fillna(everybody["change_percent"])
     return {"released": pandas.concat(tables), "published_experiment": everybody}
 
 
@@ -71,17 +72,17 @@ def released_rules(tables: Tables, run: Run) -> plotting.style.Figure:
 
 def published_experiment(tables: Tables, run: Run) -> plotting.style.Figure:
     """What others and we find in the experiment of the published code."""
-    rows = tables["published_experiment"].dropna(subset="change_percent")
-    figure = plotting.style.new_figure(plotting.style.PAGE, 0.7 + 0.3 * len(rows))
+    rows, style = tables["published_experiment"], plotting.style
+    figure = style.new_figure(style.PAGE, 0.7 + 0.3 * len(rows))
     axes = figure.subplots()
-    colors = dict(zip(rows["who"].unique(), COLORS, strict=False))
+    colors = dict(zip(rows["who"].unique(), (style.BLACK, style.INDIGO, style.BROWN, style.WINE), strict=True))
     for number, row in enumerate(rows.itertuples()):
         reach = [[row.change_percent - row.low], [row.high - row.change_percent]]
-        marks = {"marker": "o", "markersize": 4, "color": colors[row.who], "capsize": 2}
+        marks = {"marker": "o", "markersize": 4, "color": colors[row.who], "capsize": 2 * (row.low < row.high)}
         axes.errorbar(row.change_percent, number, xerr=reach, linewidth=1.0, **marks)
     for change, line in ((0.0, "-"), (CLAIMED, ":")):
-        axes.axvline(change, color=plotting.style.GREY, linewidth=0.8, linestyle=line)
-    plotting.style.label_rows(axes, [textwrap.fill(f"{row.who}: {row.scheduler}", 44) for row in rows.itertuples()])
+        axes.axvline(change, color=style.GREY, linewidth=0.8, linestyle=line)
+    style.label_rows(axes, [textwrap.fill(f"{row.who}: {row.scheduler}", 44) for row in rows.itertuples()])
     axes.tick_params("y", labelsize=6.5)
     axes.set_xlabel("change of average JCT (%)")
     caption = (
@@ -89,7 +90,7 @@ def published_experiment(tables: Tables, run: Run) -> plotting.style.Figure:
         f"simulator. Streams of 5,000 jobs, of spark-sched-sim 200. Bars: {INTERVAL} over streams, where there are "
         "several. Dotted: the claim."
     )
-    return plotting.style.entitle(figure, "The experiment of the published code", caption, "TPC-H")
+    return style.entitle(figure, "The experiment of the published code", caption, "TPC-H")
 
 
 EXPERIMENT = Experiment(

@@ -55,7 +55,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         values |= {"search": best.avg_jct_s, "lower_bound": lower_bound(workload, settings).avg_jct_s}
         instance = {"arrivals": "batch", "instance": seed}
         rows += [instance | {"policy": name, "avg_jct_s": value} for name, value in values.items()]
-    return {"bounds": pandas.DataFrame(rows), "room": pandas.read_csv(checkout() / ROOM)}
+    return {"bounds": pandas.DataFrame(rows), "room": pandas.read_csv(checkout() / ROOM).dropna()}
 
 
 def bounds(tables: Tables, run: Run) -> Figure:

@@ -66,7 +66,7 @@ def _rule(mode: str) -> Scheduler:
 def measured(
     key: str, params: dict, context: Context, policies: Mapping[str, str] | None = None
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Average JCTs on the streams of one workload, and paired changes of the policy with slots.
+    """Average JCTs on the streams of one workload, and what slots change there.
 
     Args:
         key: Workload among the parameters.

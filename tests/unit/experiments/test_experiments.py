@@ -63,7 +63,7 @@ def checkout(tmp_path, monkeypatch):
     store_policy(tmp_path, seed=0)
     rng = np.random.default_rng(0)
     write_folders(tmp_path / "data", [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
-    for kept in ("data/spark/experiment", "reports/bench"):
+    for kept in ("data/spark/experiment", "reports/bench", "benchmarks/results"):
         shutil.copytree(ROOT / kept, tmp_path / kept)
     training = tmp_path / "models" / "training"
     training.mkdir()
