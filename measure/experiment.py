@@ -17,7 +17,7 @@ from decima.connect.cluster.tpch_queries import NAMES
 from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.files import atomic_write_text
-from decima.workload.measured import profile_name
+from decima.workload.measured import profile_name, scales
 from measure.records import (
     CARD,
     CONTROL,
@@ -82,13 +82,19 @@ class Plan:
             raise ConfigError(f"{CONTROL} is Spark's own scheduler, which runs without the plugin: use --control")
 
     def batch(self, number: int) -> tuple[str, ...]:
-        """Names of the queries of a batch in order of arrival, all different."""
+        """Names of the queries of a batch in order of arrival, all different; of one query: all of TPC-H in turn."""
+        if self.queries == 1:
+            return (NAMES[number % len(NAMES)],)
         rng = np.random.default_rng([self.seed, _STREAM, number])
         return tuple(NAMES[index] for index in rng.permutation(len(NAMES))[: self.queries])
 
     def profile(self, query: str) -> str:
         """Name of the profile of a query at this scale: `q9-1g` for `q09`."""
         return profile_name(int(query[1:]), self.scale)
+
+    def durations(self) -> str | None:
+        """Source of measured durations for the service, if there are any at this scale."""
+        return f"measured:sizes={self.scale:g}g" if self.scale in scales() else None
 
     def blocks(self) -> Iterator[Block]:
         """Arrange all runs in blocks of schedulers, in a new order each round."""

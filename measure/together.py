@@ -43,8 +43,8 @@ class SparkBench:
     folder: Path  # of the experiment
     data: Path  # folder of the TPC-H tables
     schedulers: Mapping[str, str]  # by name, as `decima serve` takes them: `weighted_fair:alpha=-1`
-    # File with the measured profiles of the queries, for the service; None: durations are estimated.
-    profiles: Path | None = None
+    # File or source with the measured profiles of the queries, for the service; None: durations are estimated.
+    profiles: str | None = None
 
     @contextlib.contextmanager
     def application(self, block: Block, number: int) -> Iterator[SparkApplication]:
@@ -204,20 +204,20 @@ def plugin_conf(url: str, port: int, stem: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def serving(scheduler: str, port: int, log: Path, profiles: Path | None = None) -> Iterator[subprocess.Popen]:
+def serving(scheduler: str, port: int, log: Path, profiles: str | None = None) -> Iterator[subprocess.Popen]:
     """Run a scheduling service in another process, ready when the block begins.
 
     Args:
         scheduler: as `decima serve` takes it.
         port: of the loopback address.
         log: file that gets its output.
-        profiles: file with measured durations.
+        profiles: file or source with measured durations.
 
     Raises:
         SparkError: it does not start.
     """
     command = [sys.executable, "-m", "decima", "serve", "--scheduler", scheduler, "--port", str(port)]
-    command += [] if profiles is None else ["--profiles", str(profiles)]
+    command += [] if profiles is None else ["--profiles", profiles]
     with open(log, "ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -98,7 +98,7 @@ def experiment(
             bar.update(not measurement.is_open(record.run))
 
         with ended_by_signals(), bar, StandaloneCluster(executors=executors, memory_mb=memory_mb) as cluster:
-            measurement.measure(SparkBench(cluster, plan, out, folder, served, _profiles(plan)), finished)
+            measurement.measure(SparkBench(cluster, plan, out, folder, served, plan.durations()), finished)
     measured = collect(measurement)
     paths = results.write(measured, out)
     scores = measured.scores()
@@ -140,10 +140,3 @@ def _entry(scheduler: Scheduler) -> dict:
 
         entry["weights_sha256"] = read_policy(scheduler.values["policy"]).card["weights_sha256"]
     return entry
-
-
-def _profiles(plan: Plan) -> Path | None:
-    """Measured durations for the service, if there are any at this scale."""
-    from decima.workload import measured
-
-    return measured.PATH if plan.scale in measured.scales() else None

@@ -6,9 +6,12 @@ from dataclasses import asdict, replace
 import pytest
 
 from decima.connect.cluster.contention import Load
+from decima.connect.cluster.processes import free_port
+from decima.connect.cluster.tpch_queries import NAMES
 from decima.core.errors import ConfigError, SparkError
 from measure.experiment import Experiment, Outcome, Plan
 from measure.records import CONTROL, BatchRecord, QueryTimes, read_records
+from measure.together import serving
 
 SMALL = Plan(0.25, executors=2, queries=3, batches=2, repetitions=2, schedulers=("fifo", "fair"), rounds_per_start=3)
 ABOUT = {"schedulers": {"fifo": {}, "fair": {}}}
@@ -40,6 +43,19 @@ class Bench:
 
 def experiment(folder, plan=SMALL, **changes):
     return Experiment(folder, plan, ABOUT, **({"wait_limit": 0.5, "foreign_limit": 0.2} | changes))
+
+
+def test_batches_of_one_query_are_all_queries_in_turn():
+    plan = replace(SMALL, queries=1, batches=23)
+    assert [plan.batch(number) for number in range(23)] == [(name,) for name in (*NAMES, NAMES[0])]
+
+
+@pytest.mark.parametrize(("scale", "source"), [(0.5, "measured:sizes=0.5g"), (0.3, None)])
+def test_the_service_starts_with_the_durations_of_a_scale(scale, source, tmp_path):
+    durations = replace(SMALL, scale=scale).durations()
+    assert durations == source
+    with serving("fair", free_port(), tmp_path / "log", durations) as process:
+        assert process.poll() is None
 
 
 def test_every_scheduler_meets_every_batch_in_every_round():
