@@ -82,7 +82,7 @@ class Plan:
             raise ConfigError(f"{CONTROL} is Spark's own scheduler, which runs without the plugin: use --control")
 
     def batch(self, number: int) -> tuple[str, ...]:
-        """Names of the queries of a batch in order of arrival, all different; of one query: all of TPC-H in turn."""
+        """Different queries of a batch in order of arrival; with one per batch, all in turn."""
         if self.queries == 1:
             return (NAMES[number % len(NAMES)],)
         rng = np.random.default_rng([self.seed, _STREAM, number])

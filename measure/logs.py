@@ -61,9 +61,13 @@ def read_mixes(folder: Path) -> list[Application]:
         queries = application.queries
         rounds = queries["query"].str.extract(_WARM_UP)["repetition"].fillna("0").astype(int)
         application = application.only(queries.loc[queries["query"].isin(ids) | (rounds > 0), "query"])
-        # In a mix the log does not tell: each query has as many executors as the cluster and shares them.
-        applications.append(replace(application, queries=application.queries.assign(stated_executors=executors)))
+        applications.append(of_cluster(application, executors))
     return applications
+
+
+def of_cluster(application: Application, executors: float) -> Application:
+    """State what the log of a mix does not tell: queries share all executors."""
+    return replace(application, queries=application.queries.assign(stated_executors=executors))
 
 
 def scheduler_of(query: str) -> str:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas
 
-from decima.core.errors import DataUnavailableError
+from decima.core.errors import ConfigError, DataUnavailableError
 from decima.core.files import atomic_path
 from decima.workload.parquet import read_profiles, write_profiles
 from decima.workload.profile import JobProfile
 from measure.experiment import Plan
-from measure.records import CARD, read_json
+from measure.logs import of_cluster, read_log
+from measure.records import CARD, BatchRun, query_id, read_json
+
+if TYPE_CHECKING:
+    from decima.connect.eventlog.application import Application
+    from decima.systems.spark.schedulers import Scheduler
 
 TABLES = ("runs", "jobs", "tasks")
 TYPES = {"run": "int16", "job": "int8", "stage": "int16", "executor": "int8", "start_ms": "int32", "finish_ms": "int32"}
@@ -80,3 +88,44 @@ def read(folder: Path) -> Measured:
         pandas.read_parquet(folder / "tasks.parquet"),
         tuple(read_profiles(folder / PROFILES)) if (folder / PROFILES).is_file() else (),
     )
+
+
+def read_steered(folder: Path) -> list[Application]:
+    """Read the logs of `decima spark experiment`: its usable runs, without the warm-up.
+
+    Raises:
+        DataUnavailableError: a table or a log is missing.
+    """
+    measured = read(folder)
+    wanted: dict[str, list[str]] = {}
+    for run in measured.runs[measured.runs["usable"]].itertuples():
+        key = f"{BatchRun(run.batch, run.repetition, run.scheduler).key}-a{run.attempt}"
+        wanted.setdefault(run.log, []).extend(query_id(key, position) for position in range(measured.plan.queries))
+    executors = float(measured.plan.executors)
+    return [of_cluster(read_log(folder, log).only(ids), executors) for log, ids in sorted(wanted.items())]
+
+
+def schedulers_of(card: dict) -> dict[str, Callable[[], Scheduler]]:
+    """Makers of the schedulers of a card, by name.
+
+    Raises:
+        ConfigError: a policy is not the one that was measured.
+    """
+    from decima.learning.store import read_policy
+    from decima.systems.spark.policy import scheduler as learned
+    from decima.systems.spark.schedulers import make_scheduler
+
+    makers = {}
+    for name, entry in card["schedulers"].items():
+        parameters = dict(entry["parameters"])
+        if "policy" in parameters:
+            stored = read_policy(parameters["policy"])
+            if stored.card["weights_sha256"] != entry["weights_sha256"]:
+                raise ConfigError(
+                    f"policy {stored.name} is not the one that was measured on Spark: weights "
+                    f"{stored.card['weights_sha256'][:12]}..., measured {entry['weights_sha256'][:12]}..."
+                )
+            makers[name] = partial(learned.decima, **parameters)
+        else:
+            makers[name] = partial(make_scheduler, entry["scheduler"], **parameters)
+    return makers

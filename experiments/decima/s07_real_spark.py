@@ -13,10 +13,8 @@ from decima.core.errors import ConfigError
 from decima.core.objectives import AVG_JCT, MAKESPAN
 from decima.evaluation.run import simulate
 from decima.evaluation.statistics import paired_change
-from decima.learning.store import read_policy
 from decima.plotting.words import count
-from decima.systems.spark.policy import scheduler as learned
-from decima.systems.spark.schedulers import Scheduler, make_scheduler
+from decima.systems.spark.schedulers import Scheduler
 from decima.workload.profile import JobProfile
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, SPARK_WORKLOAD, Run, Tables
@@ -26,7 +24,7 @@ from experiments.params import checkout
 from experiments.rooms import LOGS, POLICY_ROOMS
 from measure.fidelity.simulation import batch_workload, cluster_settings, plan_profiles
 from measure.records import CONTROL
-from measure.results import Measured, read
+from measure.results import Measured, read, schedulers_of
 
 REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated (warm-up)"
 LATENCY = ("decisions", "steered_share", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
@@ -46,7 +44,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     applications just before.
     """
     measured = read(checkout() / "data" / "spark" / "experiment")
-    schedulers = _schedulers(measured.card, context)
+    schedulers = {name: make() for name, make in schedulers_of(measured.card).items()}
     real = measured.scores().assign(where=REAL)
     scores, jobs, tasks = [real.drop(columns="run")], [], []
     for where, profiles in _profiles(measured).items():
@@ -76,24 +74,6 @@ def _profiles(measured: Measured) -> dict[str, dict[str, JobProfile]]:
     if measured.profiles:
         sets[WARM] = {profile.name: profile for profile in measured.profiles}
     return sets
-
-
-def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
-    """The schedulers of the card; the policy must be the one that was measured."""
-    schedulers = {}
-    for name, entry in card["schedulers"].items():
-        parameters = dict(entry["parameters"])
-        if "policy" in parameters:
-            stored = read_policy(parameters["policy"])
-            if stored.card["weights_sha256"] != entry["weights_sha256"]:
-                raise ConfigError(
-                    f"policy {stored.name} is not the one that was measured on Spark: weights "
-                    f"{stored.card['weights_sha256'][:12]}..., measured {entry['weights_sha256'][:12]}..."
-                )
-            schedulers[name] = learned.decima(**parameters)
-        else:
-            schedulers[name] = make_scheduler(entry["scheduler"], **parameters)
-    return schedulers
 
 
 def _simulate(

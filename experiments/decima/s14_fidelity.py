@@ -6,18 +6,25 @@ import pandas
 
 from decima import plotting
 from decima.plotting.words import count
+from decima.workload.measured import measured_profiles
 from decima.workload.sources import WorkloadSource
 from experiments.captions import SPARK_WORKLOAD, Run, Tables
-from experiments.experiment import Context, Experiment, FilesIn
+from experiments.experiment import Context, Experiment, FilesIn, Policies
 from experiments.params import checkout
-from experiments.rooms import LOGS, SPARK_ROOMS
+from experiments.rooms import LOGS, POLICY_ROOMS
+from measure.fidelity.simulation import Service
 from measure.fidelity.tables import fidelity_tables
 from measure.logs import read_alone, read_mixes
+from measure.results import read, read_steered, schedulers_of
 
 ALONE, FIRST_RUN, FRESH, MIX = "alone", "alone, first run", "alone, new executors", "mix"
+# Decima schedules, as in the paper.
+DECIMA_ALONE, DECIMA_MIX = "alone, decima", "mix, decima"
 SETTINGS = (ALONE, FIRST_RUN, FRESH, MIX)
 SPARK = "spark_fifo"
-PAPER = {ALONE: (5.0, 10.0), FIRST_RUN: (5.0, 10.0), FRESH: (5.0, 10.0), MIX: (9.0, 20.0)}
+PAPER = dict.fromkeys((ALONE, FIRST_RUN, FRESH, DECIMA_ALONE), (5.0, 10.0)) | dict.fromkeys(
+    (MIX, DECIMA_MIX), (9.0, 20.0)
+)
 ALL_EFFECTS, REAL = "all effects", "other real repetitions"
 
 
@@ -29,45 +36,34 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     root = checkout()
     alone = [application for folder in params["alone"] for application in read_alone(root / folder)]
     mixes = [application for folder in params["mixes"] for application in read_mixes(root / folder)]
-    return fidelity_tables(alone, mixes, params["simulations"], context.threads)
+    folders = [root / folder for folder in params["steered"]]
+    steered = [application for folder in folders for application in read_steered(folder)]
+    measured = [read(folder) for folder in folders]
+    schedulers = {name: make for each in measured for name, make in schedulers_of(each.card).items()}
+    scales = {each.plan.scale for each in measured if each.plan.durations()}
+    durations = {profile.name: profile for scale in scales for profile in measured_profiles(f"{scale:g}g")}
+    service = Service(schedulers, durations)
+    return fidelity_tables(alone, mixes, params["simulations"], context.threads, steered, service)
 
 
 def fig18a_alone(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 18a."""
-    runs = _main(tables, ALONE)
-    shown = runs[runs["executors"] == runs["executors"].max()]
-    size = max(shown["name"], key=_scale)
-    shown = shown[shown["name"].map(_scale) == _scale(size)]
+    runs = _main(tables, DECIMA_ALONE)
     caption = (
-        f"Above: scale factor {_scale(size):g}, {shown['executors'].iloc[0]} executors, {_repetitions(shown)} of each "
-        f"query. Below: {count(len(runs), 'run')} at {_settings(runs)}. {_simulated(tables)}"
+        f"Scale factor {_scale(runs['name'].iloc[0]):g}, {runs['executors'].iloc[0]} executors, {_repetitions(runs)} "
+        f"of each query, Decima schedules. {_simulated(tables)}"
     )
-    return _durations_and_errors(shown, runs, ALONE, "Figure 18a: queries alone", caption)
+    return _durations_and_errors(runs, DECIMA_ALONE, "Figure 18a: queries alone", caption)
 
 
 def fig18b_mix(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 18b."""
-    runs = _main(tables, MIX)
+    runs = _main(tables, DECIMA_MIX)
     caption = (
         f"{count(runs['repetition'].nunique(), 'mix')} of all {runs['name'].nunique()} queries, submitted at once on "
-        f"{runs['executors'].iloc[0]} executors under Spark's FIFO. {_simulated(tables, 'of the queries alone')}"
+        f"{runs['executors'].iloc[0]} executors, Decima schedules. {_simulated(tables, 'of the queries alone')}"
     )
-    return _durations_and_errors(runs, runs, MIX, "Figure 18b: a mix on a shared cluster", caption)
-
-
-def fidelity_points(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Draw every run, simulated against real."""
-    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
-    settings = [name for name in (ALONE, FIRST_RUN, MIX) if name in set(tables["fidelity_runs"]["setting"])]
-    parts = []
-    for axes, setting in zip(figure.subplots(1, len(settings), squeeze=False)[0], settings, strict=True):
-        runs = _main(tables, setting)
-        plotting.fidelity.simulated_against_real(runs, axes)
-        axes.set_title(setting, loc="left")
-        parts.append(f"{setting}: {count(len(runs), 'run')}")
-    origin = "of other repetitions (mix: of the queries alone)"
-    caption = f"A point is a run; {', '.join(parts)}. {_simulated(tables, origin)}"
-    return plotting.style.entitle(figure, "Simulated and real job durations", caption, SPARK_WORKLOAD)
+    return _durations_and_errors(runs, DECIMA_MIX, "Figure 18b: a mix on a shared cluster", caption)
 
 
 def fidelity_errors(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -121,7 +117,7 @@ def _main(tables: Tables, setting: str) -> pandas.DataFrame:
 
 
 def _origin(setting: str) -> str:
-    return "alone" if setting == MIX else "held out"
+    return "alone" if setting in (MIX, DECIMA_MIX) else "held out"
 
 
 def _as_spark(runs: pandas.DataFrame, setting: str) -> pandas.Series:
@@ -131,30 +127,17 @@ def _as_spark(runs: pandas.DataFrame, setting: str) -> pandas.Series:
     return (runs["scheduler"] == SPARK) & ~runs["bound"].astype(bool)
 
 
-def _durations_and_errors(
-    shown: pandas.DataFrame, runs: pandas.DataFrame, setting: str, title: str, caption: str
-) -> plotting.style.Figure:
+def _durations_and_errors(runs: pandas.DataFrame, setting: str, title: str, caption: str) -> plotting.style.Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
     upper, lower = figure.subplots(2, 1, height_ratios=(1.2, 1))
-    plotting.fidelity.duration_bars(shown, upper)
-    plotting.fidelity.error_ranges(_by_query(runs), lower, paper_percent=PAPER[setting][0])
+    plotting.fidelity.duration_bars(runs, upper)
+    plotting.fidelity.error_ranges(runs, lower, paper_percent=PAPER[setting][0])
     return plotting.style.entitle(figure, title, caption, SPARK_WORKLOAD)
-
-
-def _by_query(runs: pandas.DataFrame) -> pandas.DataFrame:
-    """The same query at all sizes under one name."""
-    return runs.assign(name=runs["name"].str.split("-").str[0])
 
 
 def _scale(name: str) -> float:
     size = name.partition("-")[2].removesuffix("g")
     return float(size) if size else 1.0
-
-
-def _settings(runs: pandas.DataFrame) -> str:
-    scales = ", ".join(f"{scale:g}" for scale in sorted(runs["name"].map(_scale).unique()))
-    executors = ", ".join(str(number) for number in sorted(runs["executors"].unique()))
-    return f"scale factor {scales} and {executors} executors"
 
 
 def _repetitions(runs: pandas.DataFrame) -> str:
@@ -172,8 +155,17 @@ EXPERIMENT = Experiment(
     "fidelity",
     "appendix D, Figure 18",
     compute,
-    rooms=(*SPARK_ROOMS, *LOGS, "measure", "measure/fidelity"),
-    figures=(fig18a_alone, fig18b_mix, fidelity_points, fidelity_errors, fidelity_effects),
-    inputs=(FilesIn("fidelity", ("alone", "mixes"), ("runs.csv", "card.json", "events", "runs")),),
-    tiny={"alone": ["data/alone"], "mixes": ["data/mix"], "simulations": 2},
+    rooms=(*POLICY_ROOMS, *LOGS, "measure", "measure/fidelity"),
+    figures=(fig18a_alone, fig18b_mix, fidelity_errors, fidelity_effects),
+    inputs=(
+        FilesIn("fidelity", ("alone", "mixes"), ("runs.csv", "card.json", "events", "runs")),
+        FilesIn("fidelity", ("steered",), ("card.json", "runs.csv", "jobs.csv", "tasks.parquet", "events")),
+        Policies(("spark-batch",)),
+    ),
+    tiny={
+        "alone": ["data/alone"],
+        "mixes": ["data/mix"],
+        "steered": ["data/steered/alone", "data/steered/mix"],
+        "simulations": 2,
+    },
 )

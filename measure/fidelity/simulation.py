@@ -6,8 +6,8 @@ query's first Spark job to the end of its last one, on either side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ from decima.evaluation.workers import map_threads
 from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.rules.choices import choose, choose_idle
 from decima.systems.spark.rules.frontier import stage_room
-from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
+from decima.systems.spark.schedulers import CompiledScheduler
 from decima.systems.spark.schedulers.fields import rule_of, rule_record
 from decima.systems.spark.settings import Settings, cluster_settings
 from decima.systems.spark.state import ClusterState, new_state
@@ -76,6 +76,40 @@ LABEL = "TPC-H on Spark"
 
 
 @dataclass(frozen=True)
+class Service:
+    """Schedulers of the service, and the durations that they went by."""
+
+    schedulers: Mapping[str, Callable[[], CompiledScheduler]] = field(
+        default_factory=dict
+    )  # makers by name in the logs
+    durations: Mapping[str, JobProfile] = field(default_factory=dict)  # profiles by name
+
+    def scheduler(self, name: str, rank: np.ndarray) -> CompiledScheduler:
+        """Scheduler of a run; that of Spark is the recorded order.
+
+        Raises:
+            WorkloadError: there is no such scheduler.
+        """
+        if name == CONTROL:
+            return RecordedOrder(rank)
+        if name not in self.schedulers:
+            raise WorkloadError(f"runs under {name} cannot be simulated without the scheduler that they had")
+        return self.schedulers[name]()
+
+    def reported(self, profile: JobProfile) -> JobProfile:
+        """The profile with the durations that the service had, where it had some."""
+        known = self.durations.get(profile.name)
+        if known is None or len(known.stages) != len(profile.stages):
+            return profile
+        pairs = zip(profile.stages, known.stages, strict=True)
+        stages = tuple(replace(stage, reported_ms=other.mean_duration_ms) for stage, other in pairs)
+        return replace(profile, stages=stages)
+
+
+NO_SERVICE = Service()
+
+
+@dataclass(frozen=True)
 class Variant:
     """Way to simulate measured runs."""
 
@@ -124,8 +158,9 @@ def simulate_alone(
     seeds: int,
     threads: int | None = None,
     levels: Mapping[str, JobProfile] | None = None,
+    service: Service = NO_SERVICE,
 ) -> pandas.DataFrame:
-    """Simulate every run of a query alone.
+    """Simulate every run of a query alone, under the scheduler that the real run had.
 
     Args:
         measurements: What was measured.
@@ -134,6 +169,7 @@ def simulate_alone(
         threads: Workers, all cores by default; the result does not depend on it.
         levels: Profiles of the same queries at several executor counts, for variants that need others than were
             measured here; such variants are left out where there are none.
+        service: What scheduled the runs with the plugin.
 
     Returns:
         Columns of `runs`, then variant, profile (`held out`: made of the other repetitions, of warm runs for warm ones
@@ -171,7 +207,9 @@ def simulate_alone(
         rank = measurements.stage_ranks(run.app, run.query)
         if len(rank) != len(profile.stages):
             return None
-        times = job_times_ms(Workload((Job(profile),), LABEL), settings, RecordedOrder(rank), range(seeds))[:, 0]
+        order = service.scheduler(scheduler_of(run.query), rank)
+        workload = Workload((Job(service.reported(profile)),), LABEL)
+        times = job_times_ms(workload, settings, order, range(seeds))[:, 0]
         return run._asdict() | _simulated(name, source, times)
 
     return _table(map_threads(simulate, work, threads))
@@ -183,6 +221,7 @@ def simulate_mixes(
     seeds: int,
     threads: int | None = None,
     levels: Mapping[str, JobProfile] | None = None,
+    service: Service = NO_SERVICE,
 ) -> pandas.DataFrame:
     """Simulate every mix, with the recorded arrivals, under the scheduler that the real run had.
 
@@ -194,6 +233,7 @@ def simulate_mixes(
         seeds: Simulations of each mix.
         threads: Workers, all cores by default; the result does not depend on it.
         levels: As in :func:`simulate_alone`.
+        service: As in :func:`simulate_alone`.
 
     Returns:
         As :func:`simulate_alone`, with mix (0, 1, ...), scheduler, and bound (whether executors are bound to stages, as
@@ -234,10 +274,10 @@ def simulate_mixes(
             if not bound:
                 profile, origin = one_task_per_stage(profile, executors)
                 rank = rank[origin]
-            jobs.append(Job(profile, run.submit_ms - begin))
+            jobs.append(Job(service.reported(profile), run.submit_ms - begin))
             ranks.append(rank)
         settings = cluster_settings(executors, **variant.settings)
-        order = RecordedOrder(np.concatenate(ranks)) if scheduler == CONTROL else make_scheduler(scheduler)
+        order = service.scheduler(scheduler, np.concatenate(ranks))
         times = job_times_ms(Workload(tuple(jobs), LABEL), settings, order, range(seeds))
         about = {"mix": number, "scheduler": scheduler, "bound": bound}
         return [

@@ -23,7 +23,12 @@ RUN = ["setting", "name", "executors", "repetition", "scheduler", "bound"]
 
 
 def fidelity_tables(
-    alone: Sequence[Application], mixes: Sequence[Application], seeds: int, threads: int | None = None
+    alone: Sequence[Application],
+    mixes: Sequence[Application],
+    seeds: int,
+    threads: int | None = None,
+    steered: Sequence[Application] = (),
+    service: simulation.Service = simulation.NO_SERVICE,
 ) -> dict[str, pandas.DataFrame]:
     """Simulate measured runs and tabulate how far the simulator is off.
 
@@ -34,6 +39,8 @@ def fidelity_tables(
             empty.
         seeds: Simulations of each run.
         threads: Workers, all cores by default; the result does not depend on it.
+        steered: Logs with queries alone and with mixes under schedulers of the service, without their warm-up.
+        service: These schedulers, and the durations that they went by.
 
     Returns:
         `fidelity_runs` (a row per run, variant and origin of the profile: real_s, simulated_s, simulated_sd_s, error =
@@ -61,6 +68,16 @@ def fidelity_tables(
         table = simulation.simulate_mixes(measurements, simulation.VARIANTS, seeds, threads, levels)
         runs.append(table.assign(setting=MIX))
         floors.append(_mix_floor(measurements).assign(setting=MIX))
+    if steered:
+        measurements = Measurements(steered)
+        whole = {simulation.ALL_EFFECTS: simulation.VARIANTS[simulation.ALL_EFFECTS]}
+        single = simulation.simulate_alone(measurements, whole, seeds, threads, service=service)
+        mixed = simulation.simulate_mixes(measurements, whole, seeds, threads, service=service)
+        floor = measured_floor(measurements)
+        runs += [
+            _steered(part, setting) for part, setting in ((single.assign(bound=True), WARM), (mixed, MIX)) if len(part)
+        ]
+        floors += [_steered(floor[floor.alone], WARM), _steered(_mix_floor(measurements), MIX)]
     table = pandas.concat(runs, ignore_index=True) if runs else pandas.DataFrame()
     if not len(table):
         raise WorkloadError("no run was measured more than once under the same conditions; nothing can be compared")
@@ -88,6 +105,12 @@ def _alone(
     floor = measured_floor(measurements)
     floor = floor[floor.alone]
     return table, floor.assign(scheduler=CONTROL, setting=np.where(floor.fresh, FRESH, setting))
+
+
+def _steered(table: pandas.DataFrame, setting: str) -> pandas.DataFrame:
+    """Name scheduler and setting of runs under schedulers of the service, as `mix, decima`."""
+    scheduler = table["query"].map(scheduler_of)
+    return table.assign(scheduler=scheduler, setting=f"{setting}, " + scheduler)
 
 
 def _mix_floor(measurements: Measurements) -> pandas.DataFrame:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator
 
-from decima.plotting import style, words
+from decima.plotting import style
 
 REAL, SIMULATED = style.BLUE, style.ORANGE
 # Where a profile comes from, as in the tables, and how that is drawn.
@@ -76,30 +75,6 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
     axes.set(xlabel="query", ylabel="error (%)", xlim=(-0.7, len(labels) - 0.3))
     axes.tick_params(axis="x", length=0)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=7, borderaxespad=0.2)
-
-
-@style.on_axes(style.COLUMN, 3.0)
-def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> None:
-    """Mean simulated duration over real duration, a point per run, both axes logarithmic.
-
-    Args:
-        runs: executors, real_s, simulated_s.
-    """
-    colors = (style.SKY, style.GREEN, style.ORANGE, style.BLUE, style.PINK, style.VERMILION)
-    for number, group in runs.groupby("executors"):
-        mark = {"marker": "os^Dvp"[number % 6], "color": colors[number % 6], "markersize": 2.5, "alpha": 0.7}
-        label = words.count(number, "executor")
-        axes.plot(group["real_s"], group["simulated_s"], linestyle="none", label=label, **mark)
-    both = runs[["real_s", "simulated_s"]].to_numpy()
-    ends = np.array([0.9 * both.min(), 1.1 * both.max()])
-    axes.fill_between(ends, 0.9 * ends, 1.1 * ends, color="0.92", zorder=0, linewidth=0.0, label="± 10 %")
-    axes.plot(ends, ends, color=style.BLACK, linewidth=0.8, zorder=1)
-    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
-    axes.set(xlabel="real (s)", ylabel="simulated (s)")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    style.plain_numbers(axes.xaxis, axes.yaxis)
-    axes.legend(loc="upper left", fontsize=7, handletextpad=0.3)
 
 
 @style.on_axes(style.COLUMN, 2.6)

@@ -3,6 +3,8 @@
 import json
 from dataclasses import dataclass, field
 
+import pandas
+
 from decima.systems.spark.result import EpisodeLog
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
@@ -160,6 +162,28 @@ def write_folders(folder, profiles, levels, repetitions=2):
         jobs = [(query_id(record.key, number), profile, 20.0 * number) for number, profile in enumerate(profiles)]
         log.run(jobs, seed=1000 + repetition, named=True)
     log.write(mix / "events")
+    for name, queries in (("alone", 1), ("mix", len(profiles))):
+        _write_steered(folder / "steered" / name, profiles, levels[-1], queries, repetitions)
+
+
+def _write_steered(folder, profiles, executors, queries, repetitions):
+    """What `decima spark experiment` leaves of FIFO behind the plugin, here under the name of Decima."""
+    (folder / "events").mkdir(parents=True)
+    plan = Plan(1.0, executors, queries, len(profiles) // queries, repetitions, ("decima",), False)
+    card = {"plan": plan.as_dict(), "schedulers": {"decima": {"scheduler": "fifo", "parameters": {}}}}
+    (folder / "card.json").write_text(json.dumps(card))
+    log = PlantedLog("app-00-plugin.json", executors)
+    log.run([(query_id(warm_up_key(0, profile.name), 0), profile, 0.0) for profile in profiles], seed=0, named=True)
+    rows = []
+    for number, run in enumerate(plan.runs()):
+        rows.append(vars(run) | {"run": number, "attempt": 0, "usable": True, "log": log.name})
+        mine = profiles[run.batch * queries : (run.batch + 1) * queries]
+        jobs = [(query_id(f"{run.key}-a0", place), profile, 20.0 * place) for place, profile in enumerate(mine)]
+        log.run(jobs, seed=2000 + number, named=True)
+    log.write(folder / "events")
+    pandas.DataFrame(rows).to_csv(folder / "runs.csv", index=False)
+    pandas.DataFrame({"run": []}).to_csv(folder / "jobs.csv", index=False)
+    pandas.DataFrame({"run": []}).to_parquet(folder / "tasks.parquet", index=False)
 
 
 def measured_run(identity, log, query, kind, executors, repetition, wait_share=0.1):

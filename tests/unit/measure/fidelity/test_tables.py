@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import DataUnavailableError, RecordError, WorkloadError
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
@@ -12,6 +13,7 @@ from decima.workload.profile import JobProfile, Stage
 from measure.experiment import Plan
 from measure.fidelity.simulation import (
     RecordedOrder,
+    Service,
     batch_workload,
     cluster_settings,
     plan_profiles,
@@ -21,6 +23,7 @@ from measure.fidelity.tables import FIRST_RUN, FRESH, MIX, REAL, WARM, fidelity_
 from measure.fidelity.variants import one_task_per_stage
 from measure.logs import read_alone, read_mixes
 from measure.records import append_alone_run
+from measure.results import read, read_steered, schedulers_of
 from tests.unit.connect.planted_logs import measured_run, write_folders
 from tests.unit.measure.fidelity.test_simulation import LEVELS, job
 
@@ -48,6 +51,37 @@ def test_tables_of_both_settings(folder):
     startup = summary[summary["variant"] == "no start-up of executors"]
     assert set(startup["setting"]) == {FRESH}
     assert set(summary[summary["profile"] == REAL]["setting"]) == {FIRST_RUN, FRESH, WARM, MIX}
+
+
+def test_runs_under_a_scheduler_of_the_service_are_simulated_under_it(folder):
+    folders = [folder / "steered" / name for name in ("alone", "mix")]
+    logs = [application for name in folders for application in read_steered(name)]
+    fifo = Service(schedulers_of(read(folders[0]).card))
+    tables = fidelity_tables([], [], 3, 1, logs, fifo)
+    runs = tables["fidelity_runs"]
+    assert set(zip(runs["setting"], runs["scheduler"], strict=True)) == {
+        ("alone, decima", "decima"),
+        ("mix, decima", "decima"),
+    }
+    assert runs.groupby(["setting", "profile"]).size().to_dict() == {
+        **{("alone, decima", profile): 4 for profile in ("held out", "same run", "training")},
+        **{("mix, decima", profile): 4 for profile in ("alone", "held out", "same run")},
+    }
+    assert tables["fidelity_summary"]["mean_percent"].max() < 10.0
+    # Under another scheduler the jobs end at other times.
+    shortest = {"decima": lambda: make_scheduler("sjf_cp")}
+    other = fidelity_tables([], [], 3, 1, logs, Service(shortest))["fidelity_summary"]
+    assert other["mean_percent"].max() > 20.0
+
+    def mean_s(scale):
+        known = {"q1-1g": job("q1-1g", scale, np.random.default_rng(0))}
+        runs = fidelity_tables([], [], 3, 1, logs, Service(shortest, known))["fidelity_runs"]
+        return runs.loc[(runs["setting"] == "mix, decima") & (runs["name"] == "q1-1g"), "simulated_s"].mean()
+
+    # They go by the durations that the service had, however long the tasks are.
+    assert mean_s(0.01) < 0.8 * mean_s(100.0)
+    with pytest.raises(WorkloadError, match="under decima cannot be simulated without the scheduler"):
+        fidelity_tables([], [], 1, 1, logs)
 
 
 def test_contended_runs_are_left_out(folder, tmp_path):
