@@ -82,7 +82,10 @@ class Plan:
             raise ConfigError(f"{CONTROL} is Spark's own scheduler, which runs without the plugin: use --control")
 
     def batch(self, number: int) -> tuple[str, ...]:
-        """Different queries of a batch in order of arrival; with one per batch, all in turn."""
+        """Names of the queries of a batch in order of arrival, all different.
+
+        Batches of one query are all queries in turn.
+        """
         if self.queries == 1:
             return (NAMES[number % len(NAMES)],)
         rng = np.random.default_rng([self.seed, _STREAM, number])

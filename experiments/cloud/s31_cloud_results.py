@@ -71,7 +71,6 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "cloud_grid": grid[grid["variant"] == RAW][list(GRID_COLUMNS)],
         "cloud_scaled": curves[curves["variant"] == SCALED],
         "cloud_masked": curves[curves["variant"] == MASKED].drop(columns="variant"),
-        "cloud_rules": curves[~curves["variant"].isin([RAW, SCALED, MASKED])],
         "cloud_agents": read_training_file(AGENTS, AGENT_COLUMNS).dropna(),  # those that place all jobs
         "cloud_ablation": read_training_file(ABLATION, ABLATION_COLUMNS),
     }
@@ -164,7 +163,7 @@ def _caption(tables: Tables) -> str:
         parts.append(
             "DQN and REINFORCE: trained from scratch on this trace, scaled inputs, iterations: "
             f"{_iterations_by_mask(tables)}; greedy, or the mean of sampled runs that place all jobs "
-            "where greedy does not. No discount: with a mask, one seed in the burst."
+            "where greedy does not. No discount: with a mask."
         )
     parts.append(f"Learned: imitation of the ILP with β, then PPO, on other traces. {_OPTIMUM}")
     return " ".join(parts)
